@@ -1,0 +1,44 @@
+/* context.h -- what a process sets up once: hooks, folders, progress.
+ * Owns: copies of the strings it is given.   Threads: fill it before use; then read-only and shared
+ * by all.   Errors: STK_MEMORY.   Not here: options of one dataset or loader. */
+#ifndef STOKER_CONTEXT_H
+#define STOKER_CONTEXT_H
+
+#include <stdint.h>
+
+#include "stoker/error.h"
+
+struct stk_context;
+
+/* Where one long job stands. total is 0 while it is unknown. what lives until the call returns. */
+struct stk_progress {
+    const char *what; /* "indexing", "packing", "verifying" */
+    const char *unit; /* "shards", "samples" */
+    uint64_t done, total, bytes;
+};
+
+/* One column of a table handed out through write_table. values: int64_t[rows], or const char
+ * *[rows] when is_text. */
+struct stk_column {
+    const char *name;
+    int is_text;
+    const void *values;
+};
+
+struct stk_hooks {
+    void *user; /* passed back to every hook */
+    /* Called at most ten times a second from the thread that does the job; not 0 cancels it. */
+    int (*progress)(void *user, const struct stk_progress *progress);
+    /* A sentence for the user that is no error ("the index was rebuilt"). Any thread. */
+    void (*notice)(void *user, const char *text);
+    /* Writes a Parquet file. NULL in the plain binary; the Python package fills it (pyarrow). */
+    stk_status (*write_table)(void *user, const char *path, const struct stk_column *columns,
+                              uint32_t column_count, uint64_t rows, struct stk_error *err);
+};
+
+/* hooks may be NULL; it is copied. */
+STK_API STK_CHECK stk_status stk_context_new(struct stk_context **out,
+                                             const struct stk_hooks *hooks, struct stk_error *err);
+STK_API void stk_context_free(struct stk_context *context);
+
+#endif

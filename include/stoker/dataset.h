@@ -1,0 +1,137 @@
+/* dataset.h -- samples behind one index: open, look, subset, read one.
+ * Owns: the index's map and the open objects. Counted: every _open, _split, _select and _keep gives
+ * a reference of its own, each to be closed.   Threads: immutable once open; any number may read.
+ * Errors: status, words in nullable *err.   Not here: batches and order (loader.h). */
+#ifndef STOKER_DATASET_H
+#define STOKER_DATASET_H
+
+#include <stdint.h>
+
+#include "stoker/bytes.h"
+#include "stoker/context.h"
+#include "stoker/tensor.h"
+
+struct stk_dataset;
+
+/* What a field's bytes are turned into. */
+enum stk_kind {
+    STK_KIND_AUTO,   /* by the field's name: npy -> tensor, cls -> int, txt -> text, json -> json */
+    STK_KIND_TENSOR, /* a tensor (npy, or rows of an array) */
+    STK_KIND_INT,    /* a decimal number in ASCII -> int64 */
+    STK_KIND_TEXT,   /* UTF-8 */
+    STK_KIND_JSON,   /* UTF-8 holding JSON: handed on as bytes, parsed by the caller */
+    STK_KIND_BYTES   /* as it is */
+};
+
+/* "jpg" reads that field; "jpg;png" the first of them that a sample has; "txt?" may be missing;
+ * "blob=tensor" overrides the kind (tensor, int, text, json, bytes). */
+struct stk_dataset_options {
+    const char *const *fields; /* NULL: all that the index has, in its order */
+    uint32_t field_count;
+    const char *format;   /* NULL: found out. tar, npy, npz, raw, folder */
+    const char *dtype;    /* raw: the type of one element */
+    const int64_t *shape; /* raw: the shape of one sample */
+    int32_t rank;         /* raw: length of shape */
+    uint64_t chunk_limit; /* most bytes a compressed shard may decode to; 0: 1 GiB */
+    const char *index; /* where to keep the index; NULL: beside the data, else the user's cache */
+    int reindex;       /* not 0: build it anew */
+};
+
+struct stk_field {
+    const char *name; /* as asked for: "jpg;png" */
+    enum stk_kind kind;
+    int optional;
+    struct stk_tensor shape; /* TENSOR: as probed on the first sample that has it; data NULL */
+    uint64_t max_length;     /* longest encoded value in bytes */
+};
+
+/* Where one field of one sample lies. */
+struct stk_place {
+    const char *object;      /* the stored object's path or URI; lives as long as the dataset */
+    uint64_t offset, length; /* in the object; STK_NOWHERE when its chunk is compressed */
+};
+
+/* One decoded value: TENSOR and INT fill tensor; TEXT, JSON and BYTES fill bytes. */
+struct stk_value {
+    enum stk_kind kind;
+    int present; /* 0: an optional field that this sample lacks */
+    struct stk_tensor tensor;
+    struct stk_bytes bytes;
+};
+
+/* Opens what sources name: paths, folders, globs, brace lists, file:// URIs. Builds the index when
+ * there is none, or when it is stale. */
+STK_API STK_CHECK stk_status stk_dataset_open(struct stk_context *context, struct stk_dataset **out,
+                                              const char *const *sources, uint32_t source_count,
+                                              const struct stk_dataset_options *options,
+                                              struct stk_error *err);
+STK_API struct stk_dataset *stk_dataset_keep(struct stk_dataset *dataset);
+STK_API void stk_dataset_close(struct stk_dataset *dataset);
+
+STK_API uint64_t stk_dataset_samples(const struct stk_dataset *dataset);
+STK_API uint32_t stk_dataset_field_count(const struct stk_dataset *dataset);
+STK_API const struct stk_field *stk_dataset_field(const struct stk_dataset *dataset,
+                                                  uint32_t field);
+/* 0: no class folders */
+STK_API uint32_t stk_dataset_class_count(const struct stk_dataset *dataset);
+STK_API const char *stk_dataset_class(const struct stk_dataset *dataset, uint32_t number);
+STK_API uint32_t stk_dataset_object_count(const struct stk_dataset *dataset);
+/* Members that were passed over when indexing: links, devices, folders. */
+STK_API uint64_t stk_dataset_skipped(const struct stk_dataset *dataset);
+STK_API const char *stk_dataset_index_path(const struct stk_dataset *dataset);
+/* 16 bytes: the same for the same samples in the same order, whatever machine indexed them. */
+STK_API void stk_dataset_fingerprint(const struct stk_dataset *dataset, uint8_t out[16]);
+
+/* The number in the whole index of the position-th sample of this (sub)set. */
+STK_API STK_CHECK stk_status stk_dataset_sample(const struct stk_dataset *dataset,
+                                                uint64_t position, uint64_t *sample,
+                                                struct stk_error *err);
+/* key is not ended by NUL; it lives as long as the dataset (the row number that is the key of an array's
+ * row: until this thread's next call). */
+STK_API STK_CHECK stk_status stk_dataset_key(const struct stk_dataset *dataset, uint64_t position,
+                                             struct stk_bytes *key, struct stk_error *err);
+/* The first position whose key is this: a walk over all of them. */
+STK_API STK_CHECK stk_status stk_dataset_find(const struct stk_dataset *dataset, const char *key,
+                                              uint64_t *position, struct stk_error *err);
+/* STK_NOT_FOUND without touching *err's words when the sample lacks the field. */
+STK_API STK_CHECK stk_status stk_dataset_place(const struct stk_dataset *dataset, uint64_t position,
+                                               uint32_t field, struct stk_place *place,
+                                               struct stk_error *err);
+
+/* Reads and decodes one sample. values: one a field; what they point to is the reader's until its
+ * next read. A reader is for one thread. */
+struct stk_reader;
+STK_API STK_CHECK stk_status stk_reader_new(struct stk_dataset *dataset, struct stk_reader **out,
+                                            struct stk_error *err);
+STK_API STK_CHECK stk_status stk_reader_read(struct stk_reader *reader, uint64_t position,
+                                             struct stk_value *values, struct stk_error *err);
+/* The bytes of one field, as stored. */
+STK_API STK_CHECK stk_status stk_reader_bytes(struct stk_reader *reader, uint64_t position,
+                                              uint32_t field, struct stk_bytes *bytes,
+                                              struct stk_error *err);
+STK_API void stk_reader_free(struct stk_reader *reader);
+
+/* Subsets. The result is a dataset of its own over the same index. */
+/* Part number `part` of a seeded random split into part_count shares (they add up to at most 1). */
+STK_API STK_CHECK stk_status stk_dataset_split(struct stk_dataset *dataset,
+                                               struct stk_dataset **out, const double *shares,
+                                               uint32_t part_count, uint32_t part, uint64_t seed,
+                                               struct stk_error *err);
+/* These positions, in this order; sorted and unique ones take one bit a sample. */
+STK_API STK_CHECK stk_status stk_dataset_select(struct stk_dataset *dataset,
+                                                struct stk_dataset **out, const uint64_t *positions,
+                                                uint64_t count, struct stk_error *err);
+
+/* What `stoker index` shows and `stoker verify` finds. */
+struct stk_bad {
+    uint64_t sample;
+    struct stk_error error;
+};
+/* Reads and decodes every field of every sample and checks the index's blocks; calls bad for each
+ * sample that fails. threads 0: one a core. STK_OK even when some were bad: *bad_count says. */
+STK_API STK_CHECK stk_status stk_dataset_verify(struct stk_dataset *dataset, uint32_t threads,
+                                                void (*bad)(void *user, const struct stk_bad *bad),
+                                                void *user, uint64_t *bad_count,
+                                                struct stk_error *err);
+
+#endif

@@ -1,0 +1,165 @@
+/* loader.h -- draws batches from an opened dataset.
+ * Owns: its threads, queues and memory; a reference to the dataset.   Threads: one caller at a time
+ * (a second gets STK_BUSY); batches may be released, and stats and cancel called, from any thread.
+ * Errors: status, words in nullable *err.   Not here: the order (docs/order.md, loader/plan.h). */
+#ifndef STOKER_LOADER_H
+#define STOKER_LOADER_H
+
+#include <stdint.h>
+
+#include "stoker/dataset.h"
+
+struct stk_loader;
+
+enum stk_order {
+    STK_ORDER_AUTO,       /* with shuffle: global, or local where chunks must be decoded whole */
+    STK_ORDER_SEQUENTIAL, /* as stored */
+    STK_ORDER_GLOBAL,     /* a true shuffle of all samples */
+    STK_ORDER_LOCAL       /* chunks shuffled, then samples within reach chunks */
+};
+
+enum stk_last {
+    STK_LAST_AUTO,  /* SHORT on one rank, MASK on several */
+    STK_LAST_SHORT, /* the last batch is smaller */
+    STK_LAST_MASK,  /* full shapes, and a mask of what is real */
+    STK_LAST_DROP   /* what does not fill a step is left out */
+};
+
+enum stk_bad_policy { STK_BAD_RAISE, STK_BAD_REPLACE };
+
+enum stk_ragged {
+    STK_RAGGED_ERROR, /* unequal shapes are an error that names both samples */
+    STK_RAGGED_PAD,   /* the first axis is padded with zeros; lengths come beside */
+    STK_RAGGED_LIST   /* a tensor for each sample */
+};
+
+enum stk_io { STK_IO_AUTO, STK_IO_PREAD, STK_IO_URING };
+
+/* All zero is a good default but for batch_size. */
+struct stk_loader_options {
+    uint32_t batch_size;        /* per rank; or */
+    uint32_t global_batch_size; /* of all ranks together: the same global batches on any number */
+    int shuffle;                /* not 0: order AUTO shuffles */
+    enum stk_order order;
+    uint32_t reach; /* LOCAL: chunks mixed at a time; 0: from the index */
+    uint64_t seed;
+    uint32_t rank, world_size; /* world_size 0 means 1 */
+    enum stk_last last;
+    enum stk_bad_policy bad;
+    enum stk_ragged ragged;
+    uint64_t memory;  /* byte budget; 0: 2 GiB */
+    uint32_t threads; /* 0: the cores this process may use, shared with its local ranks */
+    uint32_t local_rank, local_world_size; /* ranks on this machine; 0, 0: it is alone */
+    uint32_t depth;                        /* batches in flight; 0: chosen */
+    enum stk_io io;
+    const double *weights; /* a weight a sample: drawn with replacement; NULL: each once */
+    int no_pin;            /* not 0: worker threads are not placed on cores of their own */
+    double stall_seconds;  /* a wait longer than this is told through the notice hook; 0: 30 */
+    const char *trace;     /* write a Perfetto trace here on close; NULL: none */
+};
+
+/* One field of a batch. */
+struct stk_batch_field {
+    const struct stk_field *field;
+    enum stk_ragged layout;   /* ERROR: one dense tensor. PAD: tensor + lengths. LIST: items */
+    struct stk_tensor tensor; /* dense or padded: (B, ...) */
+    const int64_t *lengths;   /* PAD: rows that are real; (B) */
+    const struct stk_tensor *items; /* LIST: B tensors */
+    const struct stk_bytes *bytes;  /* TEXT, JSON, BYTES: B runs; data NULL where missing */
+    const uint8_t *present;         /* optional fields: (B) 0 or 1; else NULL */
+};
+
+/* B samples. Owned by the caller until released; the memory is reused after that. */
+struct stk_batch {
+    uint64_t epoch, step;
+    uint64_t end;   /* the epoch's position, in samples of all ranks, after this step */
+    uint32_t count; /* places, masked ones included */
+    uint32_t real;  /* samples that are not masked: the first `real` places */
+    uint32_t field_count;
+    const struct stk_batch_field *fields;
+    const uint64_t *samples; /* number in the index of each place; STK_NOWHERE where masked */
+    const uint8_t *mask;     /* last=MASK: (count) 0 or 1; else NULL */
+    uint64_t bytes;          /* of data delivered */
+};
+
+struct stk_wait {
+    double fetch, fill, consumer; /* seconds: the caller waited for reads, for decoding; the loader
+                                     was full and waited for the caller */
+};
+
+struct stk_loader_stats {
+    uint64_t samples, batches, bytes, bad;
+    double seconds; /* since the first next of this loader */
+    struct stk_wait waits;
+    uint64_t held_bytes, peak_bytes;          /* by the loader itself: within the budget */
+    uint64_t caller_bytes, caller_peak_bytes; /* in batches the caller has not released */
+    uint64_t reads, merged_reads, mapped_copies, chunks_decoded;
+    uint32_t threads;
+    const char *io; /* "pread" or "io_uring" */
+};
+
+struct stk_quarantined {
+    uint64_t sample, epoch;
+    uint64_t substitute; /* the sample that took its place */
+    struct stk_error error;
+};
+
+STK_API STK_CHECK stk_status stk_loader_open(struct stk_context *context,
+                                             struct stk_dataset *dataset, struct stk_loader **out,
+                                             const struct stk_loader_options *options,
+                                             struct stk_error *err);
+/* Stops the threads and joins them; batches still with the caller stay valid until released. */
+STK_API void stk_loader_close(struct stk_loader *loader);
+
+/* Draws the next batch, waiting until one is ready.
+ * STK_OK: *out is the caller's, to give to stk_batch_release.
+ * STK_END: the epoch is over, *out is NULL; the next call begins another.
+ * STK_CANCELLED: stk_loader_cancel was called; the next call goes on.
+ * Else: *out is NULL; a bad sample (policy RAISE) or a failure. The position does not move: state
+ * saved now resumes before the failed batch; only close, state and seek may follow. */
+STK_API STK_CHECK stk_status stk_loader_next(struct stk_loader *loader, struct stk_batch **out,
+                                             struct stk_error *err);
+/* As next, but gives up after timeout_ns with STK_CANCELLED (Python looks for Ctrl-C then). */
+STK_API STK_CHECK stk_status stk_loader_next_within(struct stk_loader *loader, int64_t timeout_ns,
+                                                    struct stk_batch **out, struct stk_error *err);
+STK_API void stk_batch_release(struct stk_batch *batch);
+/* Wakes a waiting next; any thread. */
+STK_API void stk_loader_cancel(struct stk_loader *loader);
+
+/* Starts at `position` samples into `epoch`; what was read ahead is dropped. */
+STK_API STK_CHECK stk_status stk_loader_seek(struct stk_loader *loader, uint64_t epoch,
+                                             uint64_t position, struct stk_error *err);
+/* Steps of a whole epoch, and those left from the current position: the same on every rank. */
+STK_API uint64_t stk_loader_steps(const struct stk_loader *loader);
+STK_API uint64_t stk_loader_steps_left(const struct stk_loader *loader);
+/* Where the caller stands: epoch and position after the last batch it was given. */
+STK_API void stk_loader_position(const struct stk_loader *loader, uint64_t *epoch,
+                                 uint64_t *position);
+
+/* State as JSON text, ended by NUL, at most cap bytes; *len is its length without the NUL. */
+#define STK_STATE_CAP 1024
+STK_API STK_CHECK stk_status stk_loader_save(const struct stk_loader *loader, char *text,
+                                             size_t cap, size_t *len, struct stk_error *err);
+/* Refuses a state of another dataset, version or order options with STK_MISMATCH. */
+STK_API STK_CHECK stk_status stk_loader_load(struct stk_loader *loader, const char *text,
+                                             struct stk_error *err);
+
+/* One step of this rank, as next would give it. */
+struct stk_peek {
+    uint32_t count, real; /* places, and those that are not masked */
+    uint64_t end;         /* where the following step begins */
+};
+/* The sample numbers of the step that begins at `position`, with no reading. samples: room for
+ * stk_loader_capacity numbers; the first out->real are set. STK_END: the epoch is over there. */
+STK_API STK_CHECK stk_status stk_loader_peek(struct stk_loader *loader, uint64_t epoch,
+                                             uint64_t position, struct stk_peek *out,
+                                             uint64_t *samples, struct stk_error *err);
+/* Places in this rank's largest batch. */
+STK_API uint32_t stk_loader_capacity(const struct stk_loader *loader);
+
+STK_API void stk_loader_stats(struct stk_loader *loader, struct stk_loader_stats *stats);
+/* Copies up to cap quarantined samples, oldest first; returns how many there are. */
+STK_API uint64_t stk_loader_quarantine(struct stk_loader *loader, struct stk_quarantined *out,
+                                       uint64_t cap);
+
+#endif

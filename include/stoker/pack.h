@@ -1,0 +1,48 @@
+/* pack.h -- writes datasets: any opened dataset into tar shards, and synthetic tensors.
+ * Owns: nothing after return.   Threads: one caller a call.   Errors: status, words in nullable
+ * *err; a failed call leaves no half-written shard behind.   Not here: reading (dataset.h). */
+#ifndef STOKER_PACK_H
+#define STOKER_PACK_H
+
+#include "stoker/dataset.h"
+
+struct stk_pack_options {
+    const char *out;        /* folder; made when missing */
+    const char *prefix;     /* NULL: "shard" -> shard-0000.tar */
+    uint64_t shard_size;    /* most bytes of a shard that has more than one sample; 0: 256 MiB */
+    uint64_t shard_samples; /* most samples of a shard; 0: no limit */
+    int force;              /* not 0: shards of that prefix that are there already are replaced */
+};
+
+struct stk_pack_result {
+    uint64_t samples, bytes;
+    uint32_t shards;
+};
+
+/* Writes members KEY.FIELD (ustar; pax where a name or a size needs it) with fixed owner and time, so that
+ * the same input gives the same bytes. Values are copied as they are stored; rows of arrays become .npy.
+ * A folder-a-class dataset gets a cls member. Shards appear in `out` only when all are written.
+ * STK_USAGE: `out` has shards of that prefix, or holds the source. */
+STK_API STK_CHECK stk_status stk_pack_tar(struct stk_context *context, struct stk_dataset *dataset,
+                                          const struct stk_pack_options *options,
+                                          struct stk_pack_result *result, struct stk_error *err);
+
+/* Tensors that carry their class as a learnable pattern under noise. */
+struct stk_gen_tensors_options {
+    const char *out;   /* folder for shard-0000.tar ... */
+    const char *loose; /* folder for the same samples as KEY.npy and KEY.cls; NULL: none */
+    uint32_t shards;
+    uint64_t samples;
+    struct stk_tensor shape; /* of one sample; data unused */
+    uint32_t classes;
+    uint64_t seed;
+    uint32_t threads; /* 0: one a core */
+    int force;        /* not 0: shards that are there already are replaced */
+};
+
+/* Also writes OUT/metadata.parquet when the context has write_table. */
+STK_API STK_CHECK stk_status stk_gen_tensors(struct stk_context *context,
+                                             const struct stk_gen_tensors_options *options,
+                                             struct stk_pack_result *result, struct stk_error *err);
+
+#endif

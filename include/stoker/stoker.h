@@ -1,0 +1,18 @@
+/* stoker.h -- everything, for those who do not want to choose.
+ * Owns: nothing.   Threads, Errors: see each header.   Not here: any contract. */
+#ifndef STOKER_STOKER_H
+#define STOKER_STOKER_H
+
+#include "stoker/bytes.h"
+#include "stoker/check.h"
+#include "stoker/context.h"
+#include "stoker/dataset.h"
+#include "stoker/digest.h"
+#include "stoker/error.h"
+#include "stoker/loader.h"
+#include "stoker/pack.h"
+#include "stoker/status.h"
+#include "stoker/tensor.h"
+#include "stoker/version.h"
+
+#endif
