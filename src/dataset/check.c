@@ -1,0 +1,242 @@
+#include "stoker/check.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/uio.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "base/parse.h"
+#include "codec/codec.h"
+#include "filter/filter.h"
+#include "format/format.h"
+#include "store/store.h"
+#include "work/cores.h"
+
+#define CHECK_GIB ((double)(1 << 30))
+#define CHECK_FEW_FILES 4096      /* open files that a large dataset may want */
+#define CHECK_LITTLE_LOCKED 65536 /* bytes: what rings needed before kernel 5.12 */
+
+struct check {
+    void (*row)(void *user, const struct stk_check_row *row);
+    void *user;
+    const char *group;
+};
+
+static void say(const struct check *check, const char *name, enum stk_check_state state,
+                const char *remedy, const char *format, ...) STK_PRINTF(5, 6);
+
+static void say(const struct check *check, const char *name, enum stk_check_state state,
+                const char *remedy, const char *format, ...)
+{
+    char value[512];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(value, sizeof value, format, list);
+    va_end(list);
+    struct stk_check_row row = {check->group, name, state, value, remedy};
+    check->row(check->user, &row);
+}
+
+/* The first bytes of a small file as text; 0 when it cannot be read. */
+static int slurp(const char *path, char *text, size_t cap)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t got = fd < 0 ? -1 : read(fd, text, cap - 1);
+    if (fd >= 0)
+        close(fd);
+    text[got > 0 ? got : 0] = 0;
+    return got > 0;
+}
+
+/* What stands behind "name<blanks>:" on a line of its own. */
+static int line_value(const char *text, const char *name, char *value, size_t cap)
+{
+    const char *line = strstr(text, name);
+    const char *colon = line ? strchr(line, ':') : NULL;
+    if (!colon)
+        return 0;
+    colon += 1 + strspn(colon + 1, " \t");
+    snprintf(value, cap, "%.*s", (int)strcspn(colon, "\n"), colon);
+    return 1;
+}
+
+/* ---- machine -----------------------------------------------------------------------------------
+ */
+
+static void check_cpu(const struct check *check)
+{
+    char text[4096], model[256] = "of unknown make";
+    if (slurp("/proc/cpuinfo", text, sizeof text))
+        line_value(text, "model name", model, sizeof model);
+    say(check, "cpu", STK_CHECK_GOOD, "", "%s", model);
+    uint32_t usable = cores_usable();
+    say(check, "cores", STK_CHECK_GOOD, "", "%u usable of %ld", usable,
+        sysconf(_SC_NPROCESSORS_ONLN));
+}
+
+/* The memory limit of this process's control group; 0: none that can be seen. */
+static uint64_t group_memory(void)
+{
+    static const char *const files[] = {"/sys/fs/cgroup/memory.max",
+                                        "/sys/fs/cgroup/memory/memory.limit_in_bytes"};
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        char text[64];
+        uint64_t limit;
+        if (slurp(files[i], text, sizeof text) && parse_u64(text, strcspn(text, "\n"), &limit) &&
+            limit < UINT64_C(1) << 60) /* v1 writes a huge number for none */
+            return limit;
+    }
+    return 0;
+}
+
+static void check_memory(const struct check *check)
+{
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), limit = group_memory();
+    double total = (double)((uint64_t)sysconf(_SC_PHYS_PAGES) * page) / CHECK_GIB;
+    double available = (double)((uint64_t)sysconf(_SC_AVPHYS_PAGES) * page) / CHECK_GIB;
+    if (limit)
+        say(check, "memory", STK_CHECK_GOOD, "", "%.1f GiB, %.1f free, group limit %.1f GiB", total,
+            available, (double)limit / CHECK_GIB);
+    else
+        say(check, "memory", STK_CHECK_GOOD, "", "%.1f GiB, %.1f free, no group limit", total,
+            available);
+}
+
+static void check_machine(const struct check *check)
+{
+    struct utsname name;
+    check_cpu(check);
+    check_memory(check);
+    if (!uname(&name))
+        say(check, "kernel", STK_CHECK_GOOD, "", "%s %s %s", name.sysname, name.release,
+            name.machine);
+    say(check, "gpu", STK_CHECK_ABSENT, "", "no GPU support in this build");
+}
+
+/* ---- limits ------------------------------------------------------------------------------------
+ */
+
+static void check_limit(const struct check *check, const char *name, int resource, uint64_t least,
+                        const char *remedy)
+{
+    struct rlimit limit;
+    if (getrlimit(resource, &limit))
+        say(check, name, STK_CHECK_WARN, "", "cannot be found out");
+    else if (limit.rlim_cur == RLIM_INFINITY)
+        say(check, name, STK_CHECK_GOOD, "", "unlimited");
+    else
+        say(check, name, limit.rlim_cur < least ? STK_CHECK_WARN : STK_CHECK_GOOD,
+            limit.rlim_cur < least ? remedy : "", "%" PRIu64, (uint64_t)limit.rlim_cur);
+}
+
+static void check_limits(const struct check *check)
+{
+    check_limit(check, "open files", RLIMIT_NOFILE, CHECK_FEW_FILES, "ulimit -n 65536");
+    check_limit(check, "locked memory", RLIMIT_MEMLOCK, CHECK_LITTLE_LOCKED, "ulimit -l unlimited");
+}
+
+/* ---- io ----------------------------------------------------------------------------------------
+ */
+
+static void no_object(const void *owner, uint32_t number, struct object *out)
+{
+    (void)owner;
+    (void)number;
+    *out = (struct object){.name = ""};
+}
+
+static void check_ring(const struct check *check)
+{
+    struct object_table table = {.root = "", .get = no_object};
+    struct stk_error error = {0};
+    struct store *store = NULL;
+    struct store_queue *queue = NULL;
+    stk_status status = store_open(&store, &table, &error);
+    if (!status)
+        status = store_queue_open(store, STORE_QUEUE_URING, 64, &queue, &error);
+    if (status)
+        say(check, "io_uring", STK_CHECK_ABSENT,
+            *error.remedy ? error.remedy : "pread is used instead", "%s", error.what);
+    else
+        say(check, "io_uring", STK_CHECK_GOOD, "", "works, with 64 entries");
+    store_queue_close(queue);
+    store_close(store);
+}
+
+static void check_io(const struct check *check)
+{
+    char byte;
+    struct iovec part = {&byte, 1};
+    int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+    ssize_t got = fd < 0 ? -1 : preadv2(fd, &part, 1, 0, RWF_NOWAIT);
+    check_ring(check);
+    say(check, "pread", STK_CHECK_GOOD, "", "works");
+    if (got < 0)
+        say(check, "RWF_NOWAIT", STK_CHECK_ABSENT, "", "cannot tell what is in the page cache");
+    else
+        say(check, "RWF_NOWAIT", STK_CHECK_GOOD, "", "works");
+    if (fd >= 0)
+        close(fd);
+}
+
+/* ---- what the build has ------------------------------------------------------------------------
+ */
+
+static void check_filter(const struct check *check, const char *name, enum filter_kind kind,
+                         const char *package)
+{
+    char remedy[128];
+    snprintf(remedy, sizeof remedy, "apt-get install %s, then build again", package);
+    if (filter_present(kind))
+        say(check, name, STK_CHECK_GOOD, "", "in this build");
+    else
+        say(check, name, STK_CHECK_ABSENT, remedy, "not in this build");
+}
+
+static void check_formats(const struct check *check)
+{
+    for (uint32_t row = 0; format_at(row); row++) {
+        const struct format_ops *format = format_at(row);
+        char value[256] = "";
+        size_t len = 0;
+        for (const char *const *suffix = format->suffixes; suffix && *suffix; suffix++)
+            if (len < sizeof value)
+                len += (size_t)snprintf(value + len, sizeof value - len, "%s%s", len ? " " : "",
+                                        *suffix);
+        say(check, format->name, STK_CHECK_GOOD, "", "%s", len ? value : "by option or by folder");
+    }
+}
+
+static void check_codecs(const struct check *check)
+{
+    static const char *const kinds[] = {"", "tensor", "int", "text", "json", "bytes"};
+    for (uint32_t row = 0; codec_at(row); row++)
+        say(check, codec_at(row)->name, STK_CHECK_GOOD, "", "%s", kinds[codec_at(row)->kind]);
+}
+
+void stk_check(struct stk_context *context,
+               void (*row)(void *user, const struct stk_check_row *row), void *user)
+{
+    struct check check = {.row = row, .user = user};
+    (void)context;
+    check.group = "machine";
+    check_machine(&check);
+    check.group = "limits";
+    check_limits(&check);
+    check.group = "io";
+    check_io(&check);
+    check.group = "libraries";
+    say(&check, "jansson", STK_CHECK_GOOD, "", "in this build");
+    check_filter(&check, "zlib", FILTER_GZIP, "zlib1g-dev");
+    check_filter(&check, "zstd", FILTER_ZSTD, "libzstd-dev");
+    check.group = "formats";
+    check_formats(&check);
+    check.group = "codecs";
+    check_codecs(&check);
+}

@@ -1,0 +1,225 @@
+#include "stoker/dataset.h"
+
+#include <string.h>
+
+#include "base/fail.h"
+#include "base/hash.h"
+#include "base/memory.h"
+#include "dataset/dataset_fields.h"
+#include "dataset/dataset_state.h"
+#include "dataset/index_keep.h"
+#include "dataset/names.h"
+
+/* ---- references --------------------------------------------------------------------------------
+ */
+
+/* Not 0: that was the last one. */
+static int give_back(_Atomic uint32_t *references)
+{
+    if (atomic_fetch_sub_explicit(references, 1, memory_order_release) != 1)
+        return 0;
+    atomic_thread_fence(memory_order_acquire);
+    return 1;
+}
+
+struct dataset_source *dataset_source_keep(struct dataset_source *source)
+{
+    atomic_fetch_add_explicit(&source->references, 1, memory_order_relaxed);
+    return source;
+}
+
+void dataset_source_free(struct dataset_source *source)
+{
+    if (!source || !give_back(&source->references))
+        return;
+    for (uint32_t i = 0; source->paths && i < index_object_count(source->index); i++)
+        memory_free(atomic_load_explicit(&source->paths[i], memory_order_relaxed));
+    memory_free(source->paths);
+    store_close(source->store);
+    dataset_fields_free(source);
+    index_close(source->index);
+    memory_free(source->root);
+    memory_free(source);
+}
+
+struct stk_dataset *stk_dataset_keep(struct stk_dataset *dataset)
+{
+    atomic_fetch_add_explicit(&dataset->references, 1, memory_order_relaxed);
+    return dataset;
+}
+
+void stk_dataset_close(struct stk_dataset *dataset)
+{
+    while (dataset && give_back(&dataset->references)) {
+        struct stk_dataset *parent = dataset->parent; /* a long chain needs no deep stack */
+        subset_reset(&dataset->subset);
+        dataset_source_free(dataset->source);
+        memory_free(dataset);
+        dataset = parent;
+    }
+}
+
+stk_status dataset_new(struct stk_dataset **out, struct dataset_source *source,
+                       struct stk_dataset *parent, struct stk_error *err)
+{
+    struct stk_dataset *dataset = memory_zero(1, sizeof *dataset);
+    *out = dataset;
+    if (!dataset)
+        return fail_memory(err, sizeof *dataset);
+    atomic_init(&dataset->references, 1);
+    dataset->source = source;
+    dataset->parent = parent ? stk_dataset_keep(parent) : NULL;
+    dataset->samples = index_samples(source->index);
+    index_fingerprint(source->index, dataset->fingerprint);
+    return STK_OK;
+}
+
+/* ---- opening -----------------------------------------------------------------------------------
+ */
+
+static void get_object(const void *owner, uint32_t number, struct object *out)
+{
+    struct index_object from;
+    if (index_object(owner, number, &from, NULL)) /* a damaged block: no such file */
+        from = (struct index_object){.name = ""};
+    *out = (struct object){.name = from.name, .size = from.size, .version = from.version};
+}
+
+static stk_status open_store(struct dataset_source *source, struct stk_error *err)
+{
+    struct object_table table = {
+        .root = source->root,
+        .count = index_object_count(source->index),
+        .owner = source->index,
+        .get = get_object,
+    };
+    source->paths = memory_zero(table.count, sizeof *source->paths);
+    if (!source->paths)
+        return fail_memory(err, table.count * sizeof *source->paths);
+    return store_open(&source->store, &table, err);
+}
+
+static stk_status open_index(struct dataset_source *source, const struct names *names,
+                             const struct stk_dataset_options *options, const char *first,
+                             struct stk_error *err)
+{
+    const char *root = names->list.root ? names->list.root : "";
+    source->chunk_limit = options->chunk_limit ? options->chunk_limit : UINT64_C(1) << 30;
+    source->root = memory_text(root, strlen(root));
+    if (!source->root)
+        return fail_memory(err, strlen(root));
+    stk_status status = index_keep_open(&source->index, &source->context, names, options, err);
+    if (!status && !index_samples(source->index)) {
+        status = fail(err, STK_NOT_FOUND, "%s holds no samples", first);
+        fail_at(err, first, STK_NOWHERE);
+    }
+    return status;
+}
+
+static stk_status open_source(struct dataset_source *source, const char *const *sources,
+                              uint32_t source_count, const struct stk_dataset_options *options,
+                              struct stk_error *err)
+{
+    struct names names;
+    stk_status status = names_expand(&names, sources, source_count, err);
+    if (status)
+        return status;
+    status = open_index(source, &names, options, sources[0], err);
+    names_free(&names);
+    if (!status)
+        status = open_store(source, err);
+    if (!status)
+        status = dataset_fields_make(source, options->fields, options->field_count, err);
+    return status;
+}
+
+stk_status stk_dataset_open(struct stk_context *context, struct stk_dataset **out,
+                            const char *const *sources, uint32_t source_count,
+                            const struct stk_dataset_options *options, struct stk_error *err)
+{
+    static const struct stk_dataset_options none = {0};
+    struct stk_dataset *dataset = NULL;
+    *out = NULL;
+    struct dataset_source *source = memory_zero(1, sizeof *source);
+    if (!source)
+        return fail_memory(err, sizeof *source);
+    atomic_init(&source->references, 1);
+    if (context)
+        source->context = *context;
+    stk_status status = open_source(source, sources, source_count, options ? options : &none, err);
+    if (!status)
+        status = dataset_new(&dataset, source, NULL, err);
+    if (status)
+        goto done;
+    source = NULL; /* the dataset's now */
+    status = dataset_fields_probe(dataset, err);
+    if (status)
+        goto done;
+    *out = dataset;
+    dataset = NULL;
+done:
+    stk_dataset_close(dataset);
+    dataset_source_free(source);
+    return status;
+}
+
+/* ---- subsets -----------------------------------------------------------------------------------
+ */
+
+/* Takes subset over, also when it fails. */
+static stk_status open_subset(struct stk_dataset *parent, struct stk_dataset **out,
+                              struct subset *subset, const struct hash128 *hash,
+                              struct stk_error *err)
+{
+    stk_status status = dataset_new(out, parent->source, parent, err);
+    if (status) {
+        subset_reset(subset);
+        return status;
+    }
+    dataset_source_keep(parent->source);
+    (*out)->subset = *subset;
+    (*out)->samples = subset->count;
+    hash128_out(hash, (*out)->fingerprint);
+    return STK_OK;
+}
+
+/* Kinds are part of the fingerprint: never change them. */
+enum subset_tag { SUBSET_TAG_SPLIT = 1, SUBSET_TAG_SELECT = 2 };
+
+static void hash_subset(struct hash128 *hash, const struct stk_dataset *parent, enum subset_tag tag)
+{
+    hash128_init(hash, tag);
+    hash128_add(hash, parent->fingerprint, sizeof parent->fingerprint);
+}
+
+stk_status stk_dataset_split(struct stk_dataset *dataset, struct stk_dataset **out,
+                             const double *shares, uint32_t part_count, uint32_t part,
+                             uint64_t seed, struct stk_error *err)
+{
+    struct subset subset;
+    struct hash128 hash;
+    *out = NULL;
+    stk_status status =
+        subset_split(&subset, dataset->samples, shares, part_count, part, seed, err);
+    if (status)
+        return status;
+    hash_subset(&hash, dataset, SUBSET_TAG_SPLIT);
+    hash128_add_number(&hash, seed);
+    hash128_add_number(&hash, subset.first);
+    hash128_add_number(&hash, subset.count);
+    return open_subset(dataset, out, &subset, &hash, err);
+}
+
+stk_status stk_dataset_select(struct stk_dataset *dataset, struct stk_dataset **out,
+                              const uint64_t *positions, uint64_t count, struct stk_error *err)
+{
+    struct subset subset;
+    struct hash128 hash;
+    *out = NULL;
+    stk_status status = subset_select(&subset, dataset->samples, positions, count, err);
+    if (status)
+        return status;
+    hash_subset(&hash, dataset, SUBSET_TAG_SELECT);
+    hash128_add(&hash, positions, count * sizeof *positions);
+    return open_subset(dataset, out, &subset, &hash, err);
+}

@@ -1,0 +1,268 @@
+#include "dataset/dataset_fields.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/fail.h"
+#include "base/memory.h"
+#include "base/text.h"
+
+struct spec {
+    const char *names; /* "jpg;png" */
+    size_t len;
+    int optional;
+    enum stk_kind kind;
+};
+
+/* ---- the text of a spec ------------------------------------------------------------------------
+ */
+
+static int kind_parse(const char *text, size_t len, enum stk_kind *kind)
+{
+    static const struct {
+        const char *name;
+        enum stk_kind kind;
+    } kinds[] = {
+        {"tensor", STK_KIND_TENSOR}, {"int", STK_KIND_INT},     {"text", STK_KIND_TEXT},
+        {"json", STK_KIND_JSON},     {"bytes", STK_KIND_BYTES}, {"auto", STK_KIND_AUTO},
+    };
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+        if (strlen(kinds[i].name) == len && !strncmp(kinds[i].name, text, len)) {
+            *kind = kinds[i].kind;
+            return 1;
+        }
+    return 0;
+}
+
+static int take_mark(struct spec *spec)
+{
+    if (!spec->len || spec->names[spec->len - 1] != '?')
+        return 0;
+    spec->len--;
+    spec->optional = 1;
+    return 1;
+}
+
+/* NAME(;NAME)*, with ? and =KIND behind, in either order. */
+static stk_status spec_parse(struct spec *spec, const char *text, struct stk_error *err)
+{
+    *spec = (struct spec){.names = text, .len = strlen(text)};
+    take_mark(spec);
+    const char *equal = memrchr(text, '=', spec->len);
+    if (equal) {
+        size_t kind_len = spec->len - (size_t)(equal + 1 - text);
+        if (!kind_parse(equal + 1, kind_len, &spec->kind)) {
+            stk_status status =
+                fail(err, STK_USAGE, "field \"%s\" asks for a kind that is none", text);
+            fail_remedy(err, "kinds: tensor, int, text, json, bytes");
+            return status;
+        }
+        spec->len = (size_t)(equal - text);
+        take_mark(spec);
+    }
+    if (!spec->len)
+        return fail(err, STK_USAGE, "field \"%s\" has no name", text);
+    return STK_OK;
+}
+
+/* ---- specs against the index -------------------------------------------------------------------
+ */
+
+static uint32_t field_number(const struct index *index, const char *name, size_t len)
+{
+    for (uint32_t i = 0; i < index_field_count(index); i++) {
+        const char *own = index_field(index, i)->name;
+        if (strlen(own) == len && !memcmp(own, name, len))
+            return i;
+    }
+    return UINT32_MAX;
+}
+
+/* Letters to change, add or take away, looking at the first 32. */
+static uint32_t distance(const char *a, const char *b)
+{
+    uint32_t row[33];
+    size_t a_len = strnlen(a, 32), b_len = strnlen(b, 32);
+    for (uint32_t j = 0; j <= b_len; j++)
+        row[j] = j;
+    for (uint32_t i = 1; i <= a_len; i++) {
+        uint32_t diagonal = row[0];
+        row[0] = i;
+        for (uint32_t j = 1; j <= b_len; j++) {
+            uint32_t change = diagonal + (a[i - 1] != b[j - 1]);
+            uint32_t add = (row[j] < row[j - 1] ? row[j] : row[j - 1]) + 1;
+            diagonal = row[j];
+            row[j] = change < add ? change : add;
+        }
+    }
+    return row[b_len];
+}
+
+static stk_status no_field(const struct index *index, const char *name, struct stk_error *err)
+{
+    struct text there = {0};
+    const char *nearest = NULL;
+    uint32_t least = 3;
+    for (uint32_t i = 0; i < index_field_count(index); i++) {
+        const char *own = index_field(index, i)->name;
+        uint32_t far = distance(name, own);
+        text_format(&there, "%s%s", i ? ", " : "", own);
+        if (far < least) {
+            least = far;
+            nearest = own;
+        }
+    }
+    stk_status status = fail(err, STK_NOT_FOUND, "there is no field \"%s\"", name);
+    const char *list = there.data ? there.data : "none";
+    if (nearest)
+        fail_remedy(err, "did you mean \"%s\"? fields: %s", nearest, list);
+    else
+        fail_remedy(err, "fields: %s", list);
+    fail_field(err, name);
+    text_free(&there);
+    return status;
+}
+
+/* How the index's field is read. */
+static const struct codec_ops *index_codec(const struct index_field *field, enum stk_kind kind)
+{
+    int rows = field->row.rank >= 0 && (kind == STK_KIND_AUTO || kind == STK_KIND_TENSOR);
+    if (rows)
+        return codec_find(field->byteswap ? "raw_swapped" : "raw");
+    return codec_for(field->name, kind);
+}
+
+static stk_status add_alternative(struct dataset_field *field, const struct index *index,
+                                  uint32_t number, enum stk_kind kind, struct stk_error *err)
+{
+    const struct index_field *from = index_field(index, number);
+    const struct codec_ops *codec = index_codec(from, kind);
+    if (field->alternative_count == DATASET_MAX_ALTERNATIVES)
+        return fail(err, STK_LIMIT, "field \"%s\" has more than %d alternatives", field->field.name,
+                    DATASET_MAX_ALTERNATIVES);
+    if (field->alternative_count && field->codec != codec) {
+        stk_status status =
+            fail(err, STK_USAGE, "the alternatives of \"%s\" are of kinds %s and %s",
+                 field->field.name, field->codec->name, codec->name);
+        fail_remedy(err, "say which: \"%s=bytes\"", field->field.name);
+        return status;
+    }
+    int first = !field->alternative_count;
+    field->codec = codec;
+    field->alternatives[field->alternative_count++] = number;
+    if (first || from->min_length < field->min_length)
+        field->min_length = from->min_length;
+    if (first || from->max_length > field->max_length)
+        field->max_length = from->max_length;
+    return STK_OK;
+}
+
+/* Alternatives that the index does not know are left out; one must be there unless optional. */
+static stk_status add_alternatives(struct dataset_field *field, const struct index *index,
+                                   enum stk_kind kind, struct stk_error *err)
+{
+    stk_status status = STK_OK;
+    for (const char *at = field->field.name; !status; at++) {
+        size_t len = strcspn(at, ";");
+        uint32_t number = field_number(index, at, len);
+        if (number != UINT32_MAX)
+            status = add_alternative(field, index, number, kind, err);
+        at += len;
+        if (!*at)
+            break;
+    }
+    if (!status && !field->alternative_count && !field->field.optional)
+        status = no_field(index, field->field.name, err);
+    if (!status && !field->alternative_count) {
+        size_t first = strcspn(field->field.name, ";");
+        char *name = memory_text(field->field.name, first);
+        if (!name)
+            return fail_memory(err, first);
+        field->codec = codec_for(name, kind);
+        memory_free(name);
+    }
+    return status;
+}
+
+static stk_status field_init(struct dataset_field *field, const struct index *index,
+                             const struct spec *spec, struct stk_error *err)
+{
+    char *name = memory_text(spec->names, spec->len);
+    if (!name)
+        return fail_memory(err, spec->len);
+    field->field.name = name;
+    field->field.optional = spec->optional;
+    field->probed = STK_NOWHERE;
+    stk_status status = STK_OK;
+    uint32_t whole = field_number(index, spec->names, spec->len); /* a name may hold a ';' */
+    if (whole != UINT32_MAX)
+        status = add_alternative(field, index, whole, spec->kind, err);
+    else
+        status = add_alternatives(field, index, spec->kind, err);
+    if (status)
+        return status;
+    field->field.kind = field->codec->kind;
+    field->field.max_length = field->max_length;
+    if (field->field.kind == STK_KIND_INT)
+        field->field.shape = (struct stk_tensor){.dtype = STK_I64};
+    if (field->field.kind == STK_KIND_INT)
+        field->payload = sizeof(int64_t);
+    return STK_OK;
+}
+
+static stk_status refuse_same(const struct dataset_source *source, uint32_t field,
+                              struct stk_error *err)
+{
+    for (uint32_t i = 0; i < field; i++)
+        if (!strcmp(source->fields[i].field.name, source->fields[field].field.name))
+            return fail(err, STK_USAGE, "field \"%s\" is asked for twice",
+                        source->fields[field].field.name);
+    return STK_OK;
+}
+
+stk_status dataset_fields_make(struct dataset_source *source, const char *const *specs,
+                               uint32_t count, struct stk_error *err)
+{
+    const struct index *index = source->index;
+    stk_status status = STK_OK;
+    if (!specs)
+        count = index_field_count(index);
+    if (count == 0)
+        return fail(err, STK_USAGE, "no field is asked for");
+    if (count > DATASET_MAX_FIELDS) {
+        status = fail(err, STK_LIMIT, "%u fields, over the limit of %d", count, DATASET_MAX_FIELDS);
+        fail_remedy(err, "name those you want (fields=)");
+        return status;
+    }
+    source->fields = memory_zero(count, sizeof *source->fields);
+    if (!source->fields)
+        return fail_memory(err, count * sizeof *source->fields);
+    source->plain = count == index_field_count(index);
+    for (uint32_t i = 0; i < count && !status; i++) {
+        struct dataset_field *field = &source->fields[i];
+        const char *text = specs ? specs[i] : index_field(index, i)->name;
+        struct spec spec = {.names = text, .len = strlen(text)};
+        if (!specs)
+            spec.optional = index_field(index, i)->missing > 0;
+        else if (field_number(index, text, spec.len) == UINT32_MAX)
+            status = spec_parse(&spec, text, err);
+        source->field_count = i + 1;
+        if (!status)
+            status = field_init(field, index, &spec, err);
+        if (!status)
+            status = refuse_same(source, i, err);
+        if (field->alternative_count != 1 || field->alternatives[0] != i)
+            source->plain = 0;
+    }
+    return status;
+}
+
+void dataset_fields_free(struct dataset_source *source)
+{
+    for (uint32_t i = 0; i < source->field_count; i++)
+        memory_free((void *)source->fields[i].field.name);
+    memory_free(source->fields);
+    source->fields = NULL;
+    source->field_count = 0;
+}
