@@ -1,0 +1,263 @@
+#include "loader/admit.h"
+
+#include <string.h>
+
+#include "base/fail.h"
+#include "base/memory.h"
+#include "loader/fill_stage.h"
+
+static uint64_t round_up(uint64_t n)
+{
+    return (n + BOX_ALIGN - 1) & ~(uint64_t)(BOX_ALIGN - 1);
+}
+
+/* --- what a batch needs ------------------------------------------------------------------------ */
+
+/* Places of variable values in their runs, from the lengths that the index knows. */
+static void admit_runs(const struct stk_loader *loader, struct slot *slot)
+{
+    uint32_t fields = loader->layout.field_count;
+    memset(slot->need, 0, sizeof *slot->need * fields);
+    for (uint32_t i = 0; i < slot->share.real; i++) {
+        for (uint32_t f = 0; f < fields; f++) {
+            const struct extent *extent = &slot->extents[(uint64_t)i * fields + f];
+            struct box_need *need = &slot->need[f];
+            if (loader->layout.fields[f].place == PLACE_DENSE || extent->object == EXTENT_NONE)
+                continue;
+            slot->run_at[(uint64_t)i * fields + f] = need->run;
+            need->run += round_up(extent->length);
+            need->most = extent->length > need->most ? extent->length : need->most;
+        }
+    }
+}
+
+static int slot_add_chunk(struct slot *slot, uint32_t chunk)
+{
+    for (uint32_t i = slot->chunk_count; i-- > 0;) /* neighbours are the likely ones */
+        if (slot->chunks[i] == chunk)
+            return 1;
+    if (slot->chunk_count == slot->chunk_cap) {
+        uint32_t cap = slot->chunk_cap ? slot->chunk_cap * 2 : 16;
+        uint32_t *chunks = memory_grow(slot->chunks, cap * sizeof *chunks);
+        if (!chunks)
+            return 0;
+        slot->chunks = chunks;
+        slot->chunk_cap = cap;
+    }
+    slot->chunks[slot->chunk_count++] = chunk;
+    return 1;
+}
+
+static int admit_list_chunks(const struct stk_loader *loader, struct slot *slot)
+{
+    uint32_t objects = index_object_count(dataset_index(loader->dataset));
+    uint64_t values = (uint64_t)slot->share.real * loader->layout.field_count;
+    for (uint64_t v = 0; v < values; v++) {
+        uint32_t object = slot->extents[v].object;
+        if (object >= objects && object < EXTENT_VALUE &&
+            !slot_add_chunk(slot, object - objects))
+            return 0;
+    }
+    return 1;
+}
+
+static void admit_release_chunks(struct stk_loader *loader, struct slot *slot, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        chunk_cache_release(loader->chunks, slot->chunks[i]);
+    slot->chunk_count = 0;
+}
+
+static int admit_hold_chunks(struct stk_loader *loader, struct slot *slot, int oldest)
+{
+    slot->chunk_count = 0;
+    if (!loader->chunks)
+        return 1;
+    if (!admit_list_chunks(loader, slot))
+        return 0;
+    for (uint32_t i = 0; i < slot->chunk_count; i++) {
+        enum chunk_urgency urgency = oldest ? CHUNK_ANYWAY : CHUNK_IF_IT_FITS;
+        if (chunk_cache_hold(loader->chunks, slot->chunks[i], urgency))
+            continue;
+        admit_release_chunks(loader, slot, i);
+        return 0;
+    }
+    return 1;
+}
+
+/* --- reading ahead ----------------------------------------------------------------------------- */
+
+void admit_reset_ahead(struct stk_loader *loader)
+{
+    for (uint32_t i = 0; i < loader->ahead_count; i++)
+        chunk_cache_release(loader->chunks, loader->ahead[i]);
+    loader->ahead_count = 0;
+    loader->ahead_group = STK_NOWHERE;
+}
+
+/* While a group of chunks is being consumed, the next one is decoded as far as the budget allows: without
+ * it every group would begin with a stall. */
+static void admit_ahead(struct stk_loader *loader, const struct slot *slot)
+{
+    const struct plan *plan = loader->plan;
+    if (plan->order != STK_ORDER_LOCAL)
+        return;
+    uint64_t group = plan_group(plan, &loader->cursor, slot->epoch, slot->position);
+    if (group == loader->ahead_group)
+        return;
+    admit_reset_ahead(loader);
+    loader->ahead_group = group;
+    if (group + 1 >= plan->group_count)
+        return; /* the next epoch's chunks are not known to this cursor yet */
+    uint32_t objects = index_object_count(dataset_index(loader->dataset));
+    for (uint32_t j = 0; j < plan->reach; j++) {
+        uint64_t sample = plan_group_sample(plan, &loader->cursor, group + 1, j);
+        struct extent extents[DATASET_MAX_FIELDS];
+        if (sample == STK_NOWHERE ||
+            dataset_resolve(loader->dataset, &sample, 1, loader->resolve, extents, NULL))
+            return;
+        uint32_t object = extents[0].object;
+        if (object < objects || object >= EXTENT_VALUE)
+            continue;
+        if (!chunk_cache_hold(loader->chunks, object - objects, CHUNK_IF_IT_FITS))
+            return;
+        loader->ahead[loader->ahead_count++] = object - objects;
+    }
+}
+
+/* --- admission --------------------------------------------------------------------------------- */
+
+/* One of a slot's parts is done; under lock. */
+static void slot_pass_on(struct stk_loader *loader, struct slot *slot)
+{
+    if (fill_part_done(loader, slot)) {
+        atomic_store_explicit(&slot->done, 1, memory_order_release);
+        pthread_cond_broadcast(&loader->ready);
+    }
+}
+
+/* The batch's samples and extents, where admission needs them. */
+static stk_status admit_resolve(struct stk_loader *loader, struct slot *slot, struct stk_error *err)
+{
+    if (!loader->early)
+        return STK_OK;
+    plan_samples(loader->plan, &loader->cursor, slot->epoch, slot->share.first, slot->share.real,
+                 slot->samples);
+    return dataset_resolve(loader->dataset, slot->samples, slot->share.real, loader->resolve,
+                           slot->extents, err);
+}
+
+static struct box *admit_box(struct stk_loader *loader, struct slot *slot, int oldest)
+{
+    const struct box_need *need = NULL;
+    if (loader->layout.variable) {
+        admit_runs(loader, slot);
+        need = slot->need;
+    }
+    uint64_t size = box_size(&loader->layout, slot->share.count, need);
+    if (loader->layout.variable) /* sizes that differ a little share a box: steps of an eighth */
+        size += ((uint64_t)1 << (63 - __builtin_clzll(size | 8))) / 8;
+    struct box *box = box_take(loader->pool, size, oldest ? BOX_ANYWAY : BOX_IF_IT_FITS);
+    if (box)
+        box_arrange(box, &loader->layout, slot->share.count, need);
+    return box;
+}
+
+static void admit_publish(struct stk_loader *loader, struct slot *slot)
+{
+    uint32_t spans = (slot->share.real + slot->span - 1) / slot->span;
+    struct stk_batch *batch = &slot->box->batch;
+    batch->epoch = slot->epoch;
+    batch->real = slot->share.real;
+    batch->end = slot->share.end;
+    slot->fetching = 0;
+    for (uint32_t i = 0; i < slot->chunk_count; i++)
+        slot->fetching |= !chunk_cache_ready(loader->chunks, slot->chunks[i]);
+    atomic_store_explicit(&slot->limit, slot->share.real, memory_order_relaxed);
+    atomic_store_explicit(&slot->reads, 0, memory_order_relaxed);
+    atomic_store_explicit(&slot->pending, spans + 1, memory_order_relaxed);
+    if (!slot->fetching)
+        atomic_store_explicit(&slot->next, 0, memory_order_release);
+    atomic_store_explicit(&loader->admitted, loader->admitted + 1, memory_order_release);
+}
+
+static void admit_move_on(struct stk_loader *loader, const struct slot *slot)
+{
+    loader->admit_position = slot->share.end;
+    if (plan_steps(loader->plan, loader->admit_position) == 0) {
+        loader->admit_epoch++;
+        loader->admit_position = 0;
+    }
+}
+
+/* No memory for the oldest batch, or an index that cannot be read: the batch is its own error. */
+static int admit_as_error(struct stk_loader *loader, struct slot *slot, const struct stk_error *err)
+{
+    slot_add_bad(slot, &(struct slot_bad){.substitute = STK_NOWHERE, .error = *err});
+    atomic_store_explicit(&slot->done, 1, memory_order_release);
+    atomic_store_explicit(&loader->admitted, loader->admitted + 1, memory_order_release);
+    admit_move_on(loader, slot);
+    pthread_cond_broadcast(&loader->ready);
+    return 1;
+}
+
+int admit_next(struct stk_loader *loader)
+{
+    uint64_t number = loader->admitted;
+    int oldest = number == loader->taken;
+    if (number - loader->taken >= loader->depth || plan_steps(loader->plan, 0) == 0)
+        return 0;
+    struct slot *slot = &loader->slots[number % loader->depth];
+    struct stk_error err;
+    slot->epoch = loader->admit_epoch;
+    slot->position = loader->admit_position;
+    slot->span = loader->span;
+    atomic_store_explicit(&slot->next, SLOT_CLOSED, memory_order_relaxed);
+    atomic_store_explicit(&slot->done, 0, memory_order_relaxed);
+    plan_share(loader->plan, slot->position, &slot->share);
+    if (admit_resolve(loader, slot, &err))
+        return oldest ? admit_as_error(loader, slot, &err) : 0;
+    if (!admit_hold_chunks(loader, slot, oldest))
+        goto no_memory;
+    slot->box = admit_box(loader, slot, oldest);
+    if (!slot->box) {
+        if (loader->chunks)
+            admit_release_chunks(loader, slot, slot->chunk_count);
+        goto no_memory;
+    }
+    admit_ahead(loader, slot);
+    admit_publish(loader, slot);
+    admit_move_on(loader, slot);
+    if (!slot->fetching)
+        slot_pass_on(loader, slot); /* the place that admission held: an empty batch is ready now */
+    return 1;
+no_memory:
+    if (!oldest)
+        return 0;
+    fail_memory(&err, box_size(&loader->layout, slot->share.count, slot->need));
+    return admit_as_error(loader, slot, &err);
+}
+
+void admit_retire(struct stk_loader *loader, struct slot *slot)
+{
+    if (loader->chunks)
+        admit_release_chunks(loader, slot, slot->chunk_count);
+    slot_drop_bad(slot);
+    atomic_store_explicit(&loader->taken, loader->taken + 1, memory_order_release);
+}
+
+void admit_chunk_done(struct stk_loader *loader)
+{
+    for (uint64_t n = loader->taken; n < loader->admitted; n++) {
+        struct slot *slot = &loader->slots[n % loader->depth];
+        if (!slot->fetching)
+            continue;
+        slot->fetching = 0;
+        for (uint32_t i = 0; i < slot->chunk_count; i++)
+            slot->fetching |= !chunk_cache_ready(loader->chunks, slot->chunks[i]);
+        if (slot->fetching)
+            continue;
+        atomic_store_explicit(&slot->next, 0, memory_order_release);
+        slot_pass_on(loader, slot);
+    }
+}

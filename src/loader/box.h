@@ -1,0 +1,109 @@
+/* box.h -- the memory of one batch: header, arrays and tensors in one mapping, used again and again.
+ * Owns: a box belongs to a slot, then to the caller, then to the pool. The pool is counted: it lives until
+ * the loader is closed and the last batch is released.   Threads: the pool has its own lock; a box has one
+ * owner at a time.   Errors: NULL when memory is short.   Not here: when boxes are taken (admit.h). */
+#ifndef LOADER_BOX_H
+#define LOADER_BOX_H
+
+#include <pthread.h>
+#include <stdint.h>
+
+#include "dataset/dataset_view.h"
+#include "stoker/loader.h"
+#include "work/budget.h"
+
+enum place {
+    PLACE_DENSE, /* (count, ...) one tensor, every sample in its place */
+    PLACE_BYTES, /* runs of bytes, one after the other */
+    PLACE_LIST,  /* a tensor a sample, one after the other */
+    PLACE_PAD    /* as LIST at first; then padded into one tensor */
+};
+
+/* How a field is laid out in every batch of a loader. */
+struct field_layout {
+    const struct dataset_field *field;
+    enum place place;
+    uint64_t item;    /* DENSE: bytes of one sample */
+    uint32_t side;    /* bytes beside the batch a sample: the head before its payload, or a number in
+                         ASCII; 0 for none */
+    uint64_t side_at; /* where they begin in a slot's side memory */
+};
+
+struct layout {
+    struct field_layout *fields;
+    uint32_t field_count;
+    uint32_t capacity;  /* places in the largest batch */
+    uint64_t item;      /* bytes of one sample in dense fields */
+    uint64_t side_size; /* of a slot's side memory */
+    int variable;       /* some field is not DENSE: a box's size depends on its samples */
+    int mask;
+};
+
+/* What the variable fields of one batch need. */
+struct box_need {
+    uint64_t run;  /* bytes of all values, each rounded up to BOX_ALIGN */
+    uint64_t most; /* PAD: the longest value */
+};
+#define BOX_ALIGN 64
+
+struct box_extra; /* memory a substitute needed beyond what was admitted */
+
+struct box {
+    struct stk_batch batch; /* first: the caller's pointer is the box's */
+    struct box_pool *pool;
+    uint64_t size;          /* of the mapping */
+    struct box *next;       /* in the pool */
+    struct box_extra *extra;
+    /* for whoever fills it, by field */
+    struct stk_batch_field *fields;
+    uint64_t *samples;
+    uint8_t *mask;
+};
+
+struct box_pool;
+
+STK_CHECK stk_status box_pool_new(struct box_pool **out, uint64_t limit, struct stk_error *err);
+/* The loader goes away: free boxes are unmapped now, the others as they are released. */
+void box_pool_close(struct box_pool *pool);
+struct budget *box_pool_budget(struct box_pool *pool);
+void box_pool_caller(struct box_pool *pool, uint64_t *bytes, uint64_t *peak);
+
+/* Bytes of a box for count places. need: one a field; NULL when no field is variable. */
+uint64_t box_size(const struct layout *layout, uint32_t count, const struct box_need *need);
+
+enum box_urgency { BOX_IF_IT_FITS, BOX_ANYWAY };
+/* A free box of at least that size, or a new one when the budget allows (or ANYWAY); boxes too small make
+ * room. NULL: not now, or no memory at all. Its pointers are set by box_arrange. */
+struct box *box_take(struct box_pool *pool, uint64_t size, enum box_urgency urgency);
+void box_arrange(struct box *box, const struct layout *layout, uint32_t count,
+                 const struct box_need *need);
+/* Back to the pool, never shown to the caller. */
+void box_give(struct box *box);
+/* To the caller: no longer counted against the budget. */
+void box_hand_over(struct box *box);
+
+/* len bytes that live as long as the batch; NULL when memory is short. */
+void *box_extra(struct box *box, uint64_t len);
+
+/* Internal arrays behind the caller's const pointers. */
+static inline int64_t *box_lengths(const struct stk_batch_field *field)
+{
+    return (int64_t *)(uintptr_t)field->lengths;
+}
+static inline struct stk_tensor *box_items(const struct stk_batch_field *field)
+{
+    return (struct stk_tensor *)(uintptr_t)field->items;
+}
+static inline struct stk_bytes *box_bytes(const struct stk_batch_field *field)
+{
+    return (struct stk_bytes *)(uintptr_t)field->bytes;
+}
+static inline uint8_t *box_present(const struct stk_batch_field *field)
+{
+    return (uint8_t *)(uintptr_t)field->present;
+}
+
+/* Where the values of a variable field lie in a box (set by box_arrange). */
+uint8_t *box_run(const struct box *box, uint32_t field);
+
+#endif

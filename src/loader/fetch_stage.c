@@ -1,0 +1,211 @@
+#include "loader/fetch_stage.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/fail.h"
+
+/* Values below this are copied from a map, above it they are read: a read of 16 KiB costs about as much as
+ * the faults and the copy (docs/architecture.md, "Two ways to the bytes"). */
+#define MAP_BELOW (16 << 10)
+/* Reads that lie closer than this become one; the bytes between them go to waste. */
+#define MERGE_GAP FETCH_WASTE
+#define MERGE_MOST (4 << 20)
+
+/* Where a value's bytes go: its head beside the batch, its payload into its place. */
+static void piece_aim(struct piece *piece, struct slot *slot, const struct field_layout *layout,
+                      uint32_t place, uint32_t f)
+{
+    const struct stk_batch_field *field = &slot->box->fields[f];
+    piece->head = slot_side(slot, layout, place);
+    piece->head_len = layout->side;
+    if (layout->place != PLACE_DENSE) {
+        piece->head_len = 0;
+        piece->to = box_run(slot->box, f) + slot->run_at[piece->value];
+    } else if (layout->field->field.kind == STK_KIND_INT) {
+        piece->head_len = (uint32_t)piece->length;
+        piece->to = NULL;
+    } else {
+        piece->to = (uint8_t *)field->tensor.data + layout->item * place;
+    }
+}
+
+static int value_is_expected(const struct field_layout *layout, const struct extent *extent)
+{
+    if (layout->place != PLACE_DENSE)
+        return 1;
+    if (layout->field->field.kind == STK_KIND_INT)
+        return extent->length <= DATASET_MAX_INT_LENGTH;
+    return extent->length == layout->field->head + layout->field->payload;
+}
+
+/* Pages of a map that are not in memory would be faulted in one by one; asked for ahead, the disk sees them
+ * all at once. */
+static void map_ask(const uint8_t *from, uint64_t length)
+{
+    uintptr_t start = (uintptr_t)from & ~(uintptr_t)4095;
+    madvise((void *)start, (uintptr_t)from + length - start, MADV_WILLNEED);
+}
+
+static enum how fetch_value(struct worker *worker, struct span *span, uint32_t place, uint32_t f)
+{
+    struct stk_loader *loader = worker->loader;
+    struct slot *slot = span->slot;
+    const struct field_layout *layout = &loader->layout.fields[f];
+    uint32_t value = place * loader->layout.field_count + f;
+    const struct extent *extent = &slot->extents[value];
+    uint32_t objects = index_object_count(dataset_index(loader->dataset));
+    if (extent->object == EXTENT_NONE)
+        return layout->field->field.optional ? HOW_MISSING : HOW_ODD;
+    if (extent->object == EXTENT_VALUE)
+        return HOW_VALUE;
+    if (!value_is_expected(layout, extent))
+        return HOW_ODD;
+    if (extent->object >= objects) {
+        const uint8_t *data = chunk_cache_data(loader->chunks, extent->object - objects);
+        slot->from[value] = data ? data + extent->offset : NULL;
+        return data ? HOW_MEMORY : HOW_ODD;
+    }
+    if (extent->length == 0)
+        return HOW_PLACED;
+    if (loader->mapped && extent->length < MAP_BELOW) {
+        const uint8_t *map = store_map(dataset_store(loader->dataset), extent->object);
+        if (map) {
+            slot->from[value] = map + extent->offset;
+            if (worker->cold)
+                map_ask(slot->from[value], extent->length);
+            else
+                __builtin_prefetch(slot->from[value]);
+            return HOW_MAP;
+        }
+    }
+    struct piece *piece = &span->pieces[span->piece_count++];
+    *piece = (struct piece){.offset = extent->offset,
+                            .length = extent->length,
+                            .object = extent->object,
+                            .value = value};
+    piece_aim(piece, slot, layout, place, f);
+    return HOW_PLACED;
+}
+
+static int piece_before(const struct piece *a, const struct piece *b)
+{
+    return a->object != b->object ? a->object < b->object : a->offset < b->offset;
+}
+
+/* By object and offset; nearly sorted already, for fields of a sample lie in order. */
+static void pieces_sort(struct piece *pieces, uint32_t n)
+{
+    for (uint32_t i = 1; i < n; i++) {
+        struct piece piece = pieces[i];
+        uint32_t j = i;
+        for (; j > 0 && piece_before(&piece, &pieces[j - 1]); j--)
+            pieces[j] = pieces[j - 1];
+        pieces[j] = piece;
+    }
+}
+
+static void read_add_part(struct store_read *read, void *to, uint64_t len)
+{
+    if (len)
+        read->parts[read->part_count++] = (struct iovec){.iov_base = to, .iov_len = len};
+}
+
+static int read_joins(const struct store_read *read, const struct piece *piece)
+{
+    uint64_t end = read->offset + read->length;
+    return read->object == piece->object && piece->offset >= end &&
+           piece->offset - end <= MERGE_GAP && read->length + piece->length <= MERGE_MOST &&
+           read->part_count + 3 <= STORE_MAX_PARTS;
+}
+
+/* Pieces become reads: one each, or one for several that lie close together. */
+static void reads_build(struct worker *worker, struct span *span)
+{
+    struct iovec *parts = span->parts;
+    uint64_t merged = 0;
+    for (uint32_t i = 0; i < span->piece_count; i++) {
+        struct piece *piece = &span->pieces[i];
+        struct store_read *read = span->read_count ? &span->reads[span->read_count - 1] : NULL;
+        if (read && read_joins(read, piece)) {
+            uint64_t gap = piece->offset - (read->offset + read->length);
+            read_add_part(read, worker->waste, gap);
+            read->length += gap + piece->length;
+            merged++;
+        } else {
+            if (read)
+                parts += read->part_count;
+            read = &span->reads[span->read_count++];
+            *read = (struct store_read){.object = piece->object,
+                                        .offset = piece->offset,
+                                        .length = piece->length,
+                                        .parts = parts,
+                                        .owner = span};
+        }
+        piece->read = span->read_count - 1;
+        read_add_part(read, piece->head, piece->head_len);
+        read_add_part(read, piece->to, piece->length - piece->head_len);
+    }
+    atomic_fetch_add_explicit(&worker->reads, span->read_count, memory_order_relaxed);
+    atomic_fetch_add_explicit(&worker->merged, merged, memory_order_relaxed);
+}
+
+static void reads_submit(struct worker *worker, struct span *span)
+{
+    span->open = span->read_count;
+    atomic_fetch_add_explicit(&span->slot->reads, span->read_count, memory_order_relaxed);
+    for (uint32_t i = 0; i < span->read_count;) {
+        struct store_read *read = &span->reads[i], *back;
+        if (store_submit(worker->queue, &read, 1)) {
+            i++;
+            continue;
+        }
+        if (store_reap(worker->queue, &back, 1, -1) > 0) /* the queue was full: make room */
+            fetch_done(worker, back->owner, back);
+    }
+}
+
+void fetch_done(struct worker *worker, struct span *span, struct store_read *read)
+{
+    (void)worker;
+    atomic_fetch_sub_explicit(&span->slot->reads, 1, memory_order_relaxed);
+    span->open--;
+    if (!read->status)
+        return;
+    uint32_t number = (uint32_t)(read - span->reads);
+    for (uint32_t i = 0; i < span->piece_count; i++)
+        if (span->pieces[i].read == number)
+            span->slot->how[span->pieces[i].value] = HOW_ODD; /* alone it may be good, or has words */
+}
+
+static stk_status fetch_resolve(struct worker *worker, struct span *span)
+{
+    struct stk_loader *loader = worker->loader;
+    struct slot *slot = span->slot;
+    if (loader->early)
+        return STK_OK;
+    plan_samples(loader->plan, NULL, slot->epoch, slot->share.first + span->first, span->count,
+                 slot->samples + span->first);
+    return dataset_resolve(loader->dataset, slot->samples + span->first, span->count,
+                           worker->resolve,
+                           slot->extents + (uint64_t)span->first * loader->layout.field_count, NULL);
+}
+
+void fetch_step(struct worker *worker, struct span *span)
+{
+    int64_t begin = trace_begin(worker->ring);
+    struct slot *slot = span->slot;
+    uint32_t fields = worker->loader->layout.field_count;
+    stk_status status = fetch_resolve(worker, span);
+    span->piece_count = span->read_count = span->open = 0;
+    for (uint32_t i = span->first; i < span->first + span->count; i++)
+        for (uint32_t f = 0; f < fields; f++)
+            slot->how[(uint64_t)i * fields + f] =
+                status ? HOW_ODD : (uint8_t)fetch_value(worker, span, i, f);
+    if (span->piece_count) {
+        pieces_sort(span->pieces, span->piece_count);
+        reads_build(worker, span);
+        reads_submit(worker, span);
+    }
+    trace_end(worker->ring, begin, "fetch", slot->position, 0);
+}

@@ -1,0 +1,411 @@
+#include "loader/fill_stage.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "base/fail.h"
+#include "base/memory.h"
+#include "store/guard.h"
+
+#define SUBSTITUTE_TRIES 16
+
+/* --- copying from memory ----------------------------------------------------------------------- */
+
+static int head_is_known(const struct dataset_field *field, const uint8_t *head)
+{
+    return field->plain && field->head <= sizeof field->head_bytes &&
+           memcmp(head, field->head_bytes, field->head) == 0;
+}
+
+/* Puts a value where a read would have put it. Runs under a guard: no lock, no allocation. */
+static void copy_value(const struct stk_loader *loader, struct slot *slot, uint32_t place,
+                       uint32_t f)
+{
+    const struct field_layout *layout = &loader->layout.fields[f];
+    const struct dataset_field *field = layout->field;
+    uint32_t value = place * loader->layout.field_count + f;
+    const uint8_t *from = slot->from[value];
+    uint64_t length = slot->extents[value].length;
+    if (layout->place != PLACE_DENSE) {
+        memcpy(box_run(slot->box, f) + slot->run_at[value], from, length);
+    } else if (field->field.kind == STK_KIND_INT) {
+        memcpy(slot_side(slot, layout, place), from, length);
+    } else {
+        uint8_t *to = (uint8_t *)slot->box->fields[f].tensor.data + layout->item * place;
+        memcpy(to, from + field->head, field->payload);
+        if (head_is_known(field, from)) {
+            slot->how[value] = HOW_READY;
+            return;
+        }
+        memcpy(slot_side(slot, layout, place), from, field->head);
+    }
+    slot->how[value] = HOW_PLACED;
+}
+
+struct copy_job {
+    const struct stk_loader *loader;
+    struct slot *slot;
+    uint32_t first, count;
+};
+
+static stk_status copy_span(void *user)
+{
+    const struct copy_job *job = user;
+    uint32_t fields = job->loader->layout.field_count;
+    for (uint32_t i = job->first; i < job->first + job->count; i++)
+        for (uint32_t f = 0; f < fields; f++) {
+            uint8_t how = job->slot->how[(uint64_t)i * fields + f];
+            if (how == HOW_MAP || how == HOW_MEMORY)
+                copy_value(job->loader, job->slot, i, f);
+        }
+    return STK_OK;
+}
+
+/* A file that was cut short under its map: find out which samples are hit; their reads will say why. */
+static void copy_each(struct copy_job job)
+{
+    uint32_t fields = job.loader->layout.field_count, end = job.first + job.count;
+    for (job.count = 1; job.first < end; job.first++)
+        if (guard_run(copy_span, &job))
+            for (uint32_t f = 0; f < fields; f++)
+                job.slot->how[(uint64_t)job.first * fields + f] = HOW_ODD;
+}
+
+static long major_faults(void)
+{
+    struct rusage usage;
+    return getrusage(RUSAGE_THREAD, &usage) ? 0 : usage.ru_majflt;
+}
+
+static void fill_copy(struct worker *worker, struct span *span)
+{
+    struct copy_job job = {.loader = worker->loader,
+                           .slot = span->slot,
+                           .first = span->first,
+                           .count = span->count};
+    uint32_t fields = worker->loader->layout.field_count, copies = 0;
+    const uint8_t *how = span->slot->how + (uint64_t)span->first * fields;
+    for (uint32_t v = 0; v < span->count * fields; v++)
+        copies += how[v] == HOW_MAP || how[v] == HOW_MEMORY;
+    if (copies == 0)
+        return;
+    long before = major_faults();
+    if (guard_run(copy_span, &job))
+        copy_each(job);
+    worker->cold = major_faults() != before;
+    atomic_fetch_add_explicit(&worker->copies, copies, memory_order_relaxed);
+}
+
+/* --- finishing one value ----------------------------------------------------------------------- */
+
+static void *worker_scratch(struct worker *worker, uint64_t size)
+{
+    struct budget *budget = box_pool_budget(worker->loader->pool);
+    if (worker->scratch_size >= size)
+        return worker->scratch;
+    memory_free(worker->scratch);
+    budget_give(budget, worker->scratch_size);
+    worker->scratch = memory_alloc(size);
+    worker->scratch_size = worker->scratch ? size : 0;
+    budget_force(budget, worker->scratch_size);
+    return worker->scratch;
+}
+
+static stk_status value_finish(struct worker *worker, const struct codec_ops *codec,
+                               const struct stk_bytes *head, struct stk_tensor *to,
+                               struct stk_error *err)
+{
+    uint64_t size = stk_tensor_size(to);
+    stk_status status = codec->finish(
+        head, to, worker->scratch_size >= size ? worker->scratch : NULL, err);
+    if (status != STK_MEMORY || worker->scratch_size >= size || !worker_scratch(worker, size))
+        return status;
+    return codec->finish(head, to, worker->scratch, err);
+}
+
+static struct stk_tensor dense_item(const struct slot *slot, const struct field_layout *layout,
+                                    uint32_t place, uint32_t f)
+{
+    struct stk_tensor item = layout->field->field.shape;
+    item.data = (uint8_t *)slot->box->fields[f].tensor.data + layout->item * place;
+    return item;
+}
+
+static stk_status finish_dense(struct worker *worker, struct slot *slot, uint32_t place, uint32_t f,
+                               struct stk_error *err)
+{
+    const struct field_layout *layout = &worker->loader->layout.fields[f];
+    const struct dataset_field *field = layout->field;
+    struct stk_tensor item = dense_item(slot, layout, place, f);
+    struct stk_bytes head = {.data = slot_side(slot, layout, place), .len = field->head};
+    if (field->field.kind == STK_KIND_INT) {
+        head.len = slot->extents[place * worker->loader->layout.field_count + f].length;
+        return field->codec->decode(&head, &item, err);
+    }
+    if (head_is_known(field, head.data))
+        return STK_OK;
+    return value_finish(worker, field->codec, &head, &item, err);
+}
+
+/* A tensor with a shape of its own: it lies behind its head in the run. */
+static stk_status finish_item(struct worker *worker, struct slot *slot, uint32_t place, uint32_t f,
+                              struct stk_error *err)
+{
+    const struct dataset_field *field = worker->loader->layout.fields[f].field;
+    uint32_t value = place * worker->loader->layout.field_count + f;
+    uint8_t *run = box_run(slot->box, f) + slot->run_at[value];
+    struct stk_bytes bytes = {.data = run, .len = slot->extents[value].length};
+    struct codec_shape shape;
+    stk_status status = field->codec->probe(&bytes, bytes.len, &shape, err);
+    if (status)
+        return status;
+    if (shape.tensor.dtype != field->field.shape.dtype)
+        return STK_SHAPE;
+    struct stk_bytes head = {.data = run, .len = shape.head};
+    struct stk_tensor *item = &box_items(&slot->box->fields[f])[place];
+    *item = shape.tensor;
+    item->data = run + shape.head;
+    if (!shape.plain) {
+        status = value_finish(worker, field->codec, &head, item, err);
+        if (status)
+            return status;
+    }
+    if (shape.head % stk_dtype_size(item->dtype)) { /* the payload begins at an odd place */
+        memmove(run, item->data, stk_tensor_size(item));
+        item->data = run;
+    }
+    return STK_OK;
+}
+
+static void value_missing(const struct layout *layout, struct slot *slot, uint32_t place, uint32_t f)
+{
+    struct stk_batch_field *field = &slot->box->fields[f];
+    const struct field_layout *shape = &layout->fields[f];
+    if (field->present)
+        box_present(field)[place] = 0;
+    if (shape->place == PLACE_DENSE)
+        memset((uint8_t *)field->tensor.data + shape->item * place, 0, shape->item);
+    else if (shape->place == PLACE_BYTES)
+        box_bytes(field)[place] = (struct stk_bytes){0};
+    else
+        box_items(field)[place] = (struct stk_tensor){0};
+}
+
+static stk_status finish_value(struct worker *worker, struct slot *slot, uint32_t place, uint32_t f,
+                               struct stk_error *err)
+{
+    const struct layout *layout = &worker->loader->layout;
+    struct stk_batch_field *field = &slot->box->fields[f];
+    uint32_t value = place * layout->field_count + f;
+    uint8_t how = slot->how[value];
+    if (how == HOW_MISSING) {
+        value_missing(layout, slot, place, f);
+        return STK_OK;
+    }
+    if (field->present)
+        box_present(field)[place] = 1;
+    if (how == HOW_VALUE)
+        ((int64_t *)field->tensor.data)[place] = (int64_t)slot->extents[value].offset;
+    if (how != HOW_PLACED)
+        return STK_OK;
+    if (layout->fields[f].place == PLACE_DENSE)
+        return finish_dense(worker, slot, place, f, err);
+    if (layout->fields[f].place != PLACE_BYTES)
+        return finish_item(worker, slot, place, f, err);
+    box_bytes(field)[place] = (struct stk_bytes){
+        .data = box_run(slot->box, f) + slot->run_at[value], .len = slot->extents[value].length};
+    return STK_OK;
+}
+
+/* --- odd samples and substitutes: one by one, through the dataset's own reader ------------------ */
+
+static void shape_text(const struct stk_tensor *tensor, char *out, size_t cap)
+{
+    size_t len = (size_t)snprintf(out, cap, "%s (", stk_dtype_name(tensor->dtype));
+    for (int32_t d = 0; d < tensor->rank && len < cap; d++)
+        len += (size_t)snprintf(out + len, cap - len, d ? ", %lld" : "%lld",
+                                (long long)tensor->shape[d]);
+    if (len < cap)
+        snprintf(out + len, cap - len, ")");
+}
+
+static int same_shape(const struct stk_tensor *a, const struct stk_tensor *b)
+{
+    return a->dtype == b->dtype && a->rank == b->rank &&
+           memcmp(a->shape, b->shape, sizeof *a->shape * (size_t)a->rank) == 0;
+}
+
+static stk_status fail_shape(const struct dataset_field *field, const struct stk_tensor *got,
+                             struct stk_error *err)
+{
+    char here[128], there[128];
+    shape_text(got, here, sizeof here);
+    shape_text(&field->field.shape, there, sizeof there);
+    stk_status status =
+        fail(err, STK_SHAPE, "the sample has shape %s, but sample %llu has %s", here,
+             (unsigned long long)field->probed, there);
+    if (got->dtype == field->field.shape.dtype)
+        fail_remedy(err, "give ragged=\"pad\" or ragged=\"list\" to batch samples of unequal shape");
+    else
+        fail_remedy(err, "all values of a field must have one dtype: convert the odd ones");
+    return status;
+}
+
+/* Room for a variable value: its own place in the run when it fits there. */
+static void *value_room(struct worker *worker, struct slot *slot, uint32_t place, uint32_t f,
+                        uint64_t len)
+{
+    uint32_t value = place * worker->loader->layout.field_count + f;
+    const struct extent *extent = &slot->extents[value];
+    if (extent->object < EXTENT_VALUE && len <= extent->length)
+        return box_run(slot->box, f) + slot->run_at[value];
+    return box_extra(slot->box, len);
+}
+
+static stk_status store_value(struct worker *worker, struct slot *slot, uint32_t place, uint32_t f,
+                              const struct stk_value *value, struct stk_error *err)
+{
+    const struct field_layout *layout = &worker->loader->layout.fields[f];
+    struct stk_batch_field *field = &slot->box->fields[f];
+    if (!value->present) {
+        value_missing(&worker->loader->layout, slot, place, f);
+        return STK_OK;
+    }
+    if (field->present)
+        box_present(field)[place] = 1;
+    if (layout->place == PLACE_DENSE) {
+        struct stk_tensor item = dense_item(slot, layout, place, f);
+        if (!same_shape(&value->tensor, &item))
+            return fail_shape(layout->field, &value->tensor, err);
+        memcpy(item.data, value->tensor.data, layout->item);
+        return STK_OK;
+    }
+    int is_bytes = layout->place == PLACE_BYTES;
+    if (!is_bytes && value->tensor.dtype != layout->field->field.shape.dtype)
+        return fail_shape(layout->field, &value->tensor, err);
+    uint64_t len = is_bytes ? value->bytes.len : stk_tensor_size(&value->tensor);
+    void *room = value_room(worker, slot, place, f, len);
+    if (!room)
+        return fail_memory(err, len);
+    memcpy(room, is_bytes ? value->bytes.data : value->tensor.data, len);
+    if (is_bytes) {
+        box_bytes(field)[place] = (struct stk_bytes){.data = room, .len = len};
+    } else {
+        box_items(field)[place] = value->tensor;
+        box_items(field)[place].data = room;
+    }
+    return STK_OK;
+}
+
+/* Words for a sample whose chunk could not be decoded, without decoding it again for each. */
+static stk_status chunk_failure(struct worker *worker, const struct slot *slot, uint32_t place,
+                                struct stk_error *err)
+{
+    struct stk_loader *loader = worker->loader;
+    uint32_t objects = index_object_count(dataset_index(loader->dataset));
+    for (uint32_t f = 0; loader->chunks && f < loader->layout.field_count; f++) {
+        uint32_t value = place * loader->layout.field_count + f;
+        uint32_t object = slot->extents[value].object;
+        if (object < objects || object >= EXTENT_VALUE || slot->how[value] != HOW_ODD)
+            continue;
+        if (!chunk_cache_data(loader->chunks, object - objects)) {
+            stk_status status = chunk_cache_error(loader->chunks, object - objects, err);
+            fail_sample(err, slot->samples[place], NULL, 0);
+            return status;
+        }
+    }
+    return STK_OK;
+}
+
+static stk_status fill_alone(struct worker *worker, struct slot *slot, uint32_t place,
+                             uint64_t sample, struct stk_error *err)
+{
+    struct stk_loader *loader = worker->loader;
+    stk_status status = STK_OK;
+    if (!worker->reader)
+        status = stk_reader_new(loader->dataset, &worker->reader, err);
+    if (!status)
+        status = reader_read_sample(worker->reader, sample, worker->values, err);
+    for (uint32_t f = 0; !status && f < loader->layout.field_count; f++) {
+        status = store_value(worker, slot, place, f, &worker->values[f], err);
+        if (status)
+            dataset_explain(loader->dataset, sample, f, NULL, err);
+    }
+    return status;
+}
+
+static void fill_bad(struct worker *worker, struct slot *slot, uint32_t place,
+                     const struct stk_error *error)
+{
+    struct stk_loader *loader = worker->loader;
+    struct slot_bad bad = {.place = place, .substitute = STK_NOWHERE, .error = *error};
+    if (loader->bad_policy == STK_BAD_REPLACE) {
+        for (uint32_t attempt = 0; attempt < SUBSTITUTE_TRIES; attempt++) {
+            uint64_t sample = plan_substitute(loader->plan, slot->epoch,
+                                              slot->share.first + place, attempt);
+            if (sample == slot->samples[place] ||
+                fill_alone(worker, slot, place, sample, NULL))
+                continue;
+            bad.substitute = sample;
+            break;
+        }
+        if (bad.substitute == STK_NOWHERE)
+            fail_remedy(&bad.error, "none of %d substitutes could be read either: most of the "
+                                    "data is bad, see `stoker verify`",
+                        SUBSTITUTE_TRIES);
+        else
+            slot->box->samples[place] = bad.substitute;
+    }
+    pthread_mutex_lock(&loader->lock);
+    slot_add_bad(slot, &bad);
+    pthread_mutex_unlock(&loader->lock);
+}
+
+/* --- the step ---------------------------------------------------------------------------------- */
+
+static void fill_sample(struct worker *worker, struct slot *slot, uint32_t place)
+{
+    const struct layout *layout = &worker->loader->layout;
+    const uint8_t *how = slot->how + (uint64_t)place * layout->field_count;
+    struct stk_error error;
+    stk_status status = STK_OK;
+    int odd = 0;
+    slot->box->samples[place] = slot->samples[place];
+    for (uint32_t f = 0; f < layout->field_count; f++)
+        odd |= how[f] == HOW_ODD;
+    for (uint32_t f = 0; f < layout->field_count && !odd; f++)
+        odd = finish_value(worker, slot, place, f, NULL) != STK_OK;
+    if (!odd)
+        return;
+    status = chunk_failure(worker, slot, place, &error);
+    if (!status)
+        status = fill_alone(worker, slot, place, slot->samples[place], &error);
+    if (status)
+        fill_bad(worker, slot, place, &error);
+}
+
+void fill_step(struct worker *worker, struct span *span)
+{
+    int64_t begin = trace_begin(worker->ring);
+    struct slot *slot = span->slot;
+    fill_copy(worker, span);
+    for (uint32_t i = span->first; i < span->first + span->count; i++)
+        fill_sample(worker, slot, i);
+    trace_end(worker->ring, begin, "fill", slot->position,
+              span->count * worker->loader->layout.item);
+}
+
+int fill_part_done(struct stk_loader *loader, struct slot *slot)
+{
+    struct slot_bad bad = {.substitute = STK_NOWHERE};
+    if (atomic_fetch_sub_explicit(&slot->pending, 1, memory_order_acq_rel) != 1)
+        return 0;
+    if (atomic_load_explicit(&loader->discard, memory_order_relaxed))
+        return 1; /* nobody will look at it */
+    if (slot_finish(slot, &loader->layout, &bad.place, &bad.error)) {
+        fail_sample(&bad.error, slot->samples[bad.place], NULL, 0);
+        slot_add_bad(slot, &bad); /* no other thread has the slot now */
+    }
+    return 1;
+}

@@ -1,0 +1,16 @@
+/* fill_stage.h -- turns the bytes of a span's samples into values in their places.
+ * Owns: nothing.   Threads: the worker's own; fill_part_done by whoever finished a part.
+ * Errors: a bad sample is an entry of the slot; the policy is applied here.
+ * Not here: how a field is decoded (codec/). */
+#ifndef LOADER_FILL_STAGE_H
+#define LOADER_FILL_STAGE_H
+
+#include "loader/worker.h"
+
+/* Needs no thread; run when all reads of the span are back. */
+void fill_step(struct worker *worker, struct span *span);
+/* One part of a slot is finished. 1: it was the last, and the batch is complete; the caller stores
+ * slot->done under the loader's lock. */
+int fill_part_done(struct stk_loader *loader, struct slot *slot);
+
+#endif

@@ -1,0 +1,85 @@
+#include "loader/layout.h"
+
+#include "base/checked.h"
+#include "base/fail.h"
+#include "base/memory.h"
+
+static enum place field_place(const struct stk_field *field, enum stk_ragged ragged)
+{
+    if (field->kind == STK_KIND_INT)
+        return PLACE_DENSE;
+    if (field->kind != STK_KIND_TENSOR)
+        return PLACE_BYTES;
+    return ragged == STK_RAGGED_PAD    ? PLACE_PAD
+           : ragged == STK_RAGGED_LIST ? PLACE_LIST
+                                       : PLACE_DENSE;
+}
+
+/* An array's rows are all alike: nothing to pad. */
+static int field_is_row(const struct dataset_field *field)
+{
+    return field->head == 0 && field->min_length == field->max_length &&
+           field->max_length == field->payload;
+}
+
+static stk_status field_init(struct field_layout *layout, const struct dataset_field *field,
+                             enum stk_ragged ragged, struct stk_error *err)
+{
+    layout->field = field;
+    layout->place = field_place(&field->field, ragged);
+    if (layout->place != PLACE_BYTES && field_is_row(field))
+        layout->place = PLACE_DENSE;
+    if (layout->place != PLACE_DENSE)
+        return STK_OK;
+    layout->item = field->field.kind == STK_KIND_INT ? sizeof(int64_t) : field->payload;
+    layout->side = field->field.kind == STK_KIND_INT ? DATASET_MAX_INT_LENGTH : field->head;
+    if (field->field.shape.rank >= STK_MAX_RANK) {
+        stk_status status = fail(err, STK_UNSUPPORTED, "a tensor of %d axes has no room for the "
+                                                       "batch's axis (%d at most)",
+                                 field->field.shape.rank, STK_MAX_RANK - 1);
+        fail_field(err, field->field.name);
+        return status;
+    }
+    return STK_OK;
+}
+
+stk_status layout_init(struct layout *layout, const struct stk_dataset *dataset,
+                       const struct stk_loader_options *options, uint32_t capacity,
+                       struct stk_error *err)
+{
+    uint32_t count = stk_dataset_field_count(dataset);
+    uint64_t total;
+    *layout = (struct layout){.field_count = count, .capacity = capacity};
+    layout->fields = memory_zero(count, sizeof *layout->fields);
+    if (!layout->fields)
+        return fail_memory(err, count * sizeof *layout->fields);
+    for (uint32_t f = 0; f < count; f++) {
+        struct field_layout *field = &layout->fields[f];
+        stk_status status = field_init(field, dataset_field(dataset, f), options->ragged, err);
+        if (status)
+            return status;
+        layout->variable |= field->place != PLACE_DENSE;
+        layout->item += field->item;
+        field->side_at = layout->side_size;
+        layout->side_size += (uint64_t)field->side * capacity;
+    }
+    if (!checked_mul(layout->item, capacity, &total) || total > INT64_MAX)
+        return fail(err, STK_LIMIT, "a batch of %u samples of %llu bytes each", capacity,
+                    (unsigned long long)layout->item);
+    return STK_OK;
+}
+
+void layout_reset(struct layout *layout)
+{
+    memory_free(layout->fields);
+    *layout = (struct layout){0};
+}
+
+uint64_t layout_typical(const struct layout *layout)
+{
+    uint64_t bytes = layout->item;
+    for (uint32_t f = 0; f < layout->field_count; f++)
+        if (layout->fields[f].place != PLACE_DENSE)
+            bytes += (layout->fields[f].field->min_length + layout->fields[f].field->max_length) / 2;
+    return bytes ? bytes : 1;
+}

@@ -1,0 +1,379 @@
+/* Drawing batches: the caller's side of the loader. */
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fail.h"
+#include "base/memory.h"
+#include "loader/admit.h"
+#include "loader/loader_impl.h"
+#include "loader/resident.h"
+#include "loader/worker.h"
+
+#define SLICE_NS 10000000 /* a wait is looked at this often: what for, and for how long already */
+#define TRIM_EVERY 4      /* batches between two looks at resident pages */
+#define QUARANTINE_MOST 65536
+
+/* --- starting ---------------------------------------------------------------------------------- */
+
+static stk_status workers_init(struct stk_loader *loader, struct stk_error *err)
+{
+    for (uint32_t i = 0; i < loader->worker_count; i++) {
+        stk_status status = worker_init(&loader->workers[i], loader, i, err);
+        if (status)
+            return status;
+    }
+    return STK_OK;
+}
+
+/* Threads are started by the first next: a loader that was only opened may still be forked. With fewer
+ * threads than asked for it goes on, with a notice. */
+static stk_status loader_start(struct stk_loader *loader, struct stk_error *err)
+{
+    stk_status status = workers_init(loader, err);
+    for (uint32_t i = 0; !status && i < loader->worker_count; i++) {
+        status = worker_start(&loader->workers[i], err);
+        loader->started += !status;
+    }
+    if (status && loader->started) {
+        context_notice(loader->context, "only %u of %u threads could be started", loader->started,
+                       loader->worker_count);
+        status = STK_OK;
+    }
+    if (status)
+        for (uint32_t i = 0; i < loader->worker_count; i++)
+            worker_reset(&loader->workers[i]);
+    loader->pid = getpid();
+    loader->first_next = loader->last_return = clock_now();
+    return status;
+}
+
+/* One caller at a time, and only in the process that started it. */
+static stk_status caller_enter(struct stk_loader *loader, struct stk_error *err)
+{
+    if (loader->started && loader->pid != getpid()) {
+        stk_status status =
+            fail(err, STK_UNSUPPORTED, "this loader runs in another process: it was forked");
+        fail_remedy(err, "open the loader after the fork");
+        return status;
+    }
+    if (atomic_exchange(&loader->busy, 1)) {
+        stk_status status = fail(err, STK_BUSY, "another thread is drawing from this loader");
+        fail_remedy(err, "draw from one thread, or give each thread a loader of its own");
+        return status;
+    }
+    return STK_OK;
+}
+
+static void caller_leave(struct stk_loader *loader)
+{
+    atomic_store(&loader->busy, 0);
+}
+
+/* --- waiting ----------------------------------------------------------------------------------- */
+
+static struct slot *oldest_slot(struct stk_loader *loader)
+{
+    if (loader->taken == loader->admitted)
+        return NULL;
+    return &loader->slots[loader->taken % loader->depth];
+}
+
+enum wait_cause { WAIT_FETCH, WAIT_FILL };
+
+static enum wait_cause wait_cause(const struct slot *slot)
+{
+    if (slot && (slot->fetching || atomic_load_explicit(&slot->reads, memory_order_relaxed)))
+        return WAIT_FETCH;
+    return WAIT_FILL;
+}
+
+static void tell_stall(struct stk_loader *loader, const struct slot *slot, int64_t waited)
+{
+    const char *cause = !slot ? "admission" : wait_cause(slot) == WAIT_FETCH ? "reads" : "decoding";
+    context_notice(loader->context,
+                   "no batch for %.0f s: waiting for %s (epoch %llu, sample position %llu)",
+                   (double)waited / 1e9, cause, (unsigned long long)loader->epoch,
+                   (unsigned long long)loader->position);
+}
+
+static void wait_slice(struct stk_loader *loader, int64_t until)
+{
+    struct timespec deadline = {.tv_sec = until / 1000000000, .tv_nsec = until % 1000000000};
+    pthread_cond_timedwait(&loader->ready, &loader->lock, &deadline);
+}
+
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Under lock: waits for the oldest batch. STK_CANCELLED when the time is over, or on request. */
+static stk_status wait_ready(struct stk_loader *loader, int64_t timeout_ns)
+{
+    int64_t begin = clock_now(), now = begin, told = 0;
+    int64_t limit = timeout_ns < 0 || begin > INT64_MAX - timeout_ns ? INT64_MAX : begin + timeout_ns;
+    for (;;) {
+        struct slot *slot = oldest_slot(loader);
+        if (slot && atomic_load_explicit(&slot->done, memory_order_acquire))
+            return STK_OK;
+        if (atomic_exchange(&loader->cancelled, 0) || now >= limit)
+            return STK_CANCELLED;
+        enum wait_cause cause = wait_cause(slot);
+        wait_slice(loader, smaller(limit, now + SLICE_NS));
+        int64_t later = clock_now();
+        double *share = cause == WAIT_FETCH ? &loader->waits.fetch : &loader->waits.fill;
+        *share += (double)(later - now) / 1e9;
+        now = later;
+        if (!told && now - begin >= loader->stall_ns) {
+            told = 1;
+            tell_stall(loader, oldest_slot(loader), now - begin);
+        }
+    }
+}
+
+/* --- taking ------------------------------------------------------------------------------------ */
+
+/* Only what is delivered counts, and in order: the list is the same for any number of threads. */
+static void quarantine_add(struct stk_loader *loader, const struct slot *slot,
+                           const struct slot_bad *bad)
+{
+    loader->bad++;
+    if (loader->quarantine_count == QUARANTINE_MOST)
+        return;
+    if (loader->quarantine_count == loader->quarantine_cap) {
+        uint64_t cap = loader->quarantine_cap ? loader->quarantine_cap * 2 : 16;
+        struct stk_quarantined *grown =
+            memory_grow(loader->quarantine, cap * sizeof *loader->quarantine);
+        if (!grown)
+            return; /* it is still counted */
+        loader->quarantine = grown;
+        loader->quarantine_cap = cap;
+    }
+    loader->quarantine[loader->quarantine_count++] =
+        (struct stk_quarantined){.sample = slot->samples[bad->place],
+                                 .epoch = slot->epoch,
+                                 .substitute = bad->substitute,
+                                 .error = bad->error};
+}
+
+static const struct slot_bad *first_fatal(const struct slot *slot)
+{
+    const struct slot_bad *bad = slot->bad;
+    while (bad && bad->substitute != STK_NOWHERE)
+        bad = bad->next;
+    return bad;
+}
+
+/* Under lock: the oldest batch is complete. */
+static stk_status take(struct stk_loader *loader, struct stk_batch **out, struct stk_error *err)
+{
+    struct slot *slot = oldest_slot(loader);
+    const struct slot_bad *fatal = first_fatal(slot);
+    if (fatal) {
+        loader->failed = 1;
+        loader->failure = fatal->error;
+        if (err)
+            *err = fatal->error;
+        return fatal->error.status;
+    }
+    for (const struct slot_bad *bad = slot->bad; bad; bad = bad->next)
+        quarantine_add(loader, slot, bad);
+    struct box *box = slot->box;
+    slot->box = NULL;
+    box->batch.step = slot->position / loader->plan->global;
+    box_hand_over(box);
+    loader->position = slot->share.end;
+    loader->samples += slot->share.real;
+    loader->bytes += box->batch.bytes;
+    loader->batches++;
+    admit_retire(loader, slot);
+    loader_wake(loader);
+    *out = &box->batch;
+    return STK_OK;
+}
+
+static stk_status next_batch(struct stk_loader *loader, int64_t timeout_ns, struct stk_batch **out,
+                             struct stk_error *err)
+{
+    stk_status status = STK_OK;
+    if (loader->failed) {
+        if (err)
+            *err = loader->failure;
+        return loader->failure.status;
+    }
+    if (plan_steps(loader->plan, loader->position) == 0) {
+        loader->epoch++;
+        loader->position = 0;
+        return STK_END;
+    }
+    if (!loader->started)
+        status = loader_start(loader, err);
+    if (status)
+        return status;
+    int64_t begin = trace_begin(loader->ring), now = clock_now();
+    pthread_mutex_lock(&loader->lock);
+    struct slot *slot = oldest_slot(loader);
+    if (slot && atomic_load_explicit(&slot->done, memory_order_acquire))
+        loader->waits.consumer += (double)(now - loader->last_return) / 1e9;
+    else
+        status = wait_ready(loader, timeout_ns);
+    if (!status)
+        status = take(loader, out, err);
+    loader->last_return = clock_now();
+    pthread_mutex_unlock(&loader->lock);
+    trace_end(loader->ring, begin, "wait", loader->position, *out ? (*out)->bytes : 0);
+    if (*out && loader->mapped && loader->batches % TRIM_EVERY == 0)
+        resident_trim(loader);
+    return status;
+}
+
+stk_status stk_loader_next_within(struct stk_loader *loader, int64_t timeout_ns,
+                                  struct stk_batch **out, struct stk_error *err)
+{
+    *out = NULL;
+    stk_status status = caller_enter(loader, err);
+    if (status)
+        return status;
+    status = next_batch(loader, timeout_ns, out, err);
+    caller_leave(loader);
+    return status;
+}
+
+stk_status stk_loader_next(struct stk_loader *loader, struct stk_batch **out, struct stk_error *err)
+{
+    return stk_loader_next_within(loader, -1, out, err);
+}
+
+void stk_loader_cancel(struct stk_loader *loader)
+{
+    pthread_mutex_lock(&loader->lock);
+    atomic_store(&loader->cancelled, 1);
+    pthread_cond_broadcast(&loader->ready);
+    pthread_mutex_unlock(&loader->lock);
+}
+
+/* --- moving ------------------------------------------------------------------------------------ */
+
+/* Under lock: what is in flight is passed on unread, and its memory goes back. */
+static void drop_in_flight(struct stk_loader *loader)
+{
+    struct slot *slot;
+    atomic_store(&loader->discard, 1);
+    loader_wake(loader);
+    while ((slot = oldest_slot(loader)) != NULL) {
+        while (!atomic_load_explicit(&slot->done, memory_order_acquire))
+            wait_slice(loader, clock_now() + SLICE_NS);
+        box_give(slot->box);
+        slot->box = NULL;
+        admit_retire(loader, slot);
+    }
+    if (loader->chunks)
+        admit_reset_ahead(loader);
+    atomic_store(&loader->discard, 0);
+}
+
+stk_status stk_loader_seek(struct stk_loader *loader, uint64_t epoch, uint64_t position,
+                           struct stk_error *err)
+{
+    if (position > loader->plan->samples)
+        return fail(err, STK_USAGE, "position %llu of an epoch of %llu samples",
+                    (unsigned long long)position, (unsigned long long)loader->plan->samples);
+    stk_status status = caller_enter(loader, err);
+    if (status)
+        return status;
+    pthread_mutex_lock(&loader->lock);
+    drop_in_flight(loader);
+    loader->failed = 0;
+    loader->epoch = loader->admit_epoch = epoch;
+    loader->position = loader->admit_position = position;
+    if (plan_steps(loader->plan, position) == 0) { /* next says END first; admission is past that */
+        loader->admit_epoch++;
+        loader->admit_position = 0;
+    }
+    loader_wake(loader);
+    pthread_mutex_unlock(&loader->lock);
+    caller_leave(loader);
+    return STK_OK;
+}
+
+/* --- asking ------------------------------------------------------------------------------------ */
+
+uint64_t stk_loader_steps(const struct stk_loader *loader)
+{
+    return plan_steps(loader->plan, 0);
+}
+
+uint64_t stk_loader_steps_left(const struct stk_loader *loader)
+{
+    return plan_steps(loader->plan, loader->position);
+}
+
+uint32_t stk_loader_capacity(const struct stk_loader *loader)
+{
+    return loader->layout.capacity;
+}
+
+void stk_loader_position(const struct stk_loader *loader, uint64_t *epoch, uint64_t *position)
+{
+    *epoch = loader->epoch;
+    *position = loader->position;
+}
+
+stk_status stk_loader_peek(struct stk_loader *loader, uint64_t epoch, uint64_t position,
+                           struct stk_peek *out, uint64_t *samples, struct stk_error *err)
+{
+    struct plan_share share;
+    *out = (struct stk_peek){0};
+    stk_status status = caller_enter(loader, err);
+    if (status)
+        return status;
+    if (plan_steps(loader->plan, position) == 0) {
+        status = STK_END;
+    } else {
+        plan_share(loader->plan, position, &share);
+        plan_samples(loader->plan, &loader->peek, epoch, share.first, share.real, samples);
+        *out = (struct stk_peek){.count = share.count, .real = share.real, .end = share.end};
+    }
+    caller_leave(loader);
+    return status;
+}
+
+void stk_loader_stats(struct stk_loader *loader, struct stk_loader_stats *stats)
+{
+    struct budget *budget = box_pool_budget(loader->pool);
+    pthread_mutex_lock(&loader->lock);
+    *stats = (struct stk_loader_stats){
+        .samples = loader->samples,
+        .batches = loader->batches,
+        .bytes = loader->bytes,
+        .bad = loader->bad,
+        .waits = loader->waits,
+        .held_bytes = atomic_load(&budget->held),
+        .peak_bytes = atomic_load(&budget->peak),
+        .chunks_decoded = chunk_cache_decoded(loader->chunks),
+        .threads = loader->started ? loader->started : loader->worker_count,
+        .io = loader->queue_kind == STORE_QUEUE_URING ? "io_uring" : "pread",
+    };
+    if (loader->first_next)
+        stats->seconds = (double)(clock_now() - loader->first_next) / 1e9;
+    for (uint32_t i = 0; i < loader->started; i++) {
+        stats->reads += atomic_load(&loader->workers[i].reads);
+        stats->merged_reads += atomic_load(&loader->workers[i].merged);
+        stats->mapped_copies += atomic_load(&loader->workers[i].copies);
+    }
+    pthread_mutex_unlock(&loader->lock);
+    box_pool_caller(loader->pool, &stats->caller_bytes, &stats->caller_peak_bytes);
+}
+
+uint64_t stk_loader_quarantine(struct stk_loader *loader, struct stk_quarantined *out, uint64_t cap)
+{
+    pthread_mutex_lock(&loader->lock);
+    uint64_t count = loader->quarantine_count;
+    if (cap && count)
+        memcpy(out, loader->quarantine, (count < cap ? count : cap) * sizeof *out);
+    pthread_mutex_unlock(&loader->lock);
+    return count;
+}

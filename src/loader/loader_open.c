@@ -1,0 +1,277 @@
+/* Opening and closing: everything that is decided once. */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fail.h"
+#include "base/memory.h"
+#include "loader/admit.h"
+#include "loader/layout.h"
+#include "loader/loader_impl.h"
+#include "loader/resident.h"
+#include "loader/worker.h"
+#include "store/guard.h"
+#include "work/cores.h"
+
+#define MEMORY_DEFAULT ((uint64_t)2 << 30)
+#define STALL_DEFAULT 30.0
+#define SPAN_BYTES (64 << 10)      /* worth one claim */
+#define AHEAD_BYTES (32 << 20)     /* what small batches may fill ahead */
+#define DEPTH_LEAST 3              /* one being filled, one ready, one in between */
+#define DEPTH_MOST 8
+#define SAMPLES_AN_OBJECT 4        /* from here on an object is worth a map */
+
+/* --- choosing ---------------------------------------------------------------------------------- */
+
+static void choose_span(struct stk_loader *loader)
+{
+    uint64_t fit = SPAN_BYTES / layout_typical(&loader->layout);
+    uint64_t fair = loader->layout.capacity / (2 * (uint64_t)loader->worker_count);
+    uint64_t span = fit < fair ? fit : fair;
+    loader->span = span < 1 ? 1 : (uint32_t)span;
+}
+
+/* Two or three large batches in flight beat eight (first touch is what costs); small ones go deeper, so that
+ * the caller and the workers seldom wait for each other. */
+static void choose_depth(struct stk_loader *loader, uint32_t asked, uint64_t limit)
+{
+    uint64_t box = layout_typical(&loader->layout) * loader->layout.capacity + 1;
+    uint64_t depth = asked ? asked : AHEAD_BYTES / box;
+    if (!asked)
+        depth = depth < DEPTH_LEAST ? DEPTH_LEAST : depth > DEPTH_MOST ? DEPTH_MOST : depth;
+    while (depth > 1 && depth * box > limit)
+        depth--;
+    loader->depth = (uint32_t)depth;
+}
+
+/* Chunks that one batch may touch at once. */
+static uint64_t chunks_at_once(const struct stk_loader *loader)
+{
+    uint64_t chunks = index_chunk_count(dataset_index(loader->dataset));
+    uint64_t most = (uint64_t)loader->layout.capacity * loader->layout.field_count;
+    if (loader->plan->order == STK_ORDER_LOCAL)
+        most = 2 * (uint64_t)loader->plan->reach; /* a batch may lie across two groups */
+    if (loader->plan->order == STK_ORDER_SEQUENTIAL && most > 2)
+        most = 2; /* more only when chunks hold less than a batch; then they are small */
+    return chunks < most ? chunks : most;
+}
+
+/* A budget that not even one batch fits into is a mistake to be told now, not a slow run. */
+static stk_status check_budget(struct stk_loader *loader, uint64_t limit, struct stk_error *err)
+{
+    const struct index *index = dataset_index(loader->dataset);
+    uint64_t largest = 0;
+    for (uint32_t i = 0; i < index_chunk_count(index); i++) {
+        struct chunk chunk;
+        stk_status status = index_chunk(index, i, &chunk, err);
+        if (status)
+            return status;
+        largest = chunk.decoded > largest ? chunk.decoded : largest;
+    }
+    uint64_t chunks = chunks_at_once(loader) * largest;
+    uint64_t least = loader->fixed_bytes + chunks;
+    if (!loader->layout.variable)
+        least += box_size(&loader->layout, loader->layout.capacity, NULL);
+    if (least <= limit)
+        return STK_OK;
+    stk_status status = fail(err, STK_MEMORY,
+                             "one batch needs %llu MiB, but the memory budget is %llu MiB",
+                             (unsigned long long)((least >> 20) + 1),
+                             (unsigned long long)(limit >> 20));
+    fail_remedy(err, chunks ? "give a larger memory=, a smaller batch_size= or a smaller reach="
+                            : "give a larger memory= or a smaller batch_size=");
+    return status;
+}
+
+static int needs_early(const struct stk_loader *loader)
+{
+    return loader->layout.variable || loader->plan->order == STK_ORDER_LOCAL ||
+           index_chunk_count(dataset_index(loader->dataset)) > 0;
+}
+
+static void take_options(struct stk_loader *loader, const struct stk_loader_options *options)
+{
+    const struct index *index = dataset_index(loader->dataset);
+    uint32_t ranks = options->local_world_size ? options->local_world_size : 1;
+    double stall = options->stall_seconds > 0 ? options->stall_seconds : STALL_DEFAULT;
+    loader->bad_policy = options->bad;
+    loader->queue_kind = options->io == STK_IO_URING ? STORE_QUEUE_URING : STORE_QUEUE_PREAD;
+    loader->worker_count = options->threads ? options->threads : cores_share(ranks);
+    loader->local_rank = options->local_rank;
+    loader->pin = !options->no_pin;
+    loader->stall_ns = (int64_t)(stall * 1e9);
+    loader->mapped =
+        (uint64_t)index_object_count(index) * SAMPLES_AN_OBJECT <= index_samples(index);
+}
+
+static stk_status check_options(const struct stk_loader_options *options, struct stk_error *err)
+{
+    if (options->seed > INT64_MAX)
+        return fail(err, STK_USAGE, "the seed must be below 2^63");
+    if (options->threads > 1024)
+        return fail(err, STK_USAGE, "%u threads: 1,024 at most", options->threads);
+    if (options->depth > 1024)
+        return fail(err, STK_USAGE, "a depth of %u batches: 1,024 at most", options->depth);
+    if (options->batch_size >= SLOT_CLOSED || options->global_batch_size >= SLOT_CLOSED)
+        return fail(err, STK_USAGE, "a batch of 2^31 samples or more");
+    return STK_OK;
+}
+
+/* --- making ------------------------------------------------------------------------------------ */
+
+static stk_status make_slots(struct stk_loader *loader, struct stk_error *err)
+{
+    uint64_t extents =
+        (uint64_t)loader->layout.capacity * index_field_count(dataset_index(loader->dataset));
+    loader->slots = memory_zero(loader->depth, sizeof *loader->slots);
+    loader->resolve = loader->early ? memory_zero(extents, sizeof *loader->resolve)
+                                    : memory_zero(1, sizeof *loader->resolve);
+    loader->ahead = memory_zero((size_t)loader->plan->reach + 1, sizeof *loader->ahead);
+    loader->workers = memory_zero(loader->worker_count, sizeof *loader->workers);
+    if (!loader->slots || !loader->resolve || !loader->ahead || !loader->workers)
+        return fail_memory(err, extents * sizeof *loader->resolve);
+    for (uint32_t i = 0; i < loader->depth; i++) {
+        stk_status status = slot_init(&loader->slots[i], &loader->layout, err);
+        if (status)
+            return status;
+    }
+    return STK_OK;
+}
+
+static stk_status make_trace(struct stk_loader *loader, const char *path, struct stk_error *err)
+{
+    if (!path)
+        return STK_OK;
+    loader->trace_path = memory_text(path, strlen(path));
+    if (!loader->trace_path)
+        return fail_memory(err, strlen(path));
+    stk_status status = trace_new(&loader->trace, loader->worker_count + 1, err);
+    if (!status)
+        loader->ring = trace_ring(loader->trace, 0, "caller");
+    return status;
+}
+
+static stk_status make_parts(struct stk_loader *loader, const struct stk_loader_options *options,
+                             struct stk_error *err)
+{
+    uint64_t limit = options->memory ? options->memory : MEMORY_DEFAULT;
+    stk_status status = plan_new(&loader->plan, loader->dataset, options, err);
+    if (!status)
+        status = layout_init(&loader->layout, loader->dataset, options,
+                             plan_capacity(loader->plan), err);
+    if (status)
+        return status;
+    loader->layout.mask = loader->plan->last == STK_LAST_MASK;
+    loader->early = needs_early(loader);
+    choose_span(loader);
+    choose_depth(loader, options->depth, limit);
+    loader->fixed_bytes = loader->depth * slot_size(&loader->layout) +
+                          loader->worker_count * worker_size(loader);
+    status = check_budget(loader, limit, err);
+    if (!status)
+        status = box_pool_new(&loader->pool, limit, err);
+    if (status)
+        return status;
+    budget_force(box_pool_budget(loader->pool), loader->fixed_bytes);
+    status = make_slots(loader, err);
+    if (!status && index_chunk_count(dataset_index(loader->dataset)) > 0)
+        status = chunk_cache_new(&loader->chunks, loader->dataset, box_pool_budget(loader->pool),
+                                 err);
+    if (!status)
+        status = plan_cursor_init(&loader->cursor, loader->plan, err);
+    if (!status)
+        status = plan_cursor_init(&loader->peek, loader->plan, err);
+    if (!status)
+        status = make_trace(loader, options->trace, err);
+    return status;
+}
+
+static void make_locks(struct stk_loader *loader)
+{
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_mutex_init(&loader->lock, NULL);
+    pthread_cond_init(&loader->work, &attributes);
+    pthread_cond_init(&loader->ready, &attributes);
+    pthread_condattr_destroy(&attributes);
+}
+
+stk_status stk_loader_open(struct stk_context *context, struct stk_dataset *dataset,
+                           struct stk_loader **out, const struct stk_loader_options *options,
+                           struct stk_error *err)
+{
+    *out = NULL;
+    stk_status status = check_options(options, err);
+    if (!status)
+        status = guard_install(err);
+    if (status)
+        return status;
+    struct stk_loader *loader = memory_zero(1, sizeof *loader);
+    if (!loader)
+        return fail_memory(err, sizeof *loader);
+    make_locks(loader);
+    loader->context = context;
+    loader->dataset = stk_dataset_keep(dataset);
+    loader->base_pages = resident_shared_pages();
+    loader->ahead_group = STK_NOWHERE;
+    take_options(loader, options);
+    status = make_parts(loader, options, err);
+    if (status)
+        goto done;
+    *out = loader;
+    loader = NULL;
+done:
+    stk_loader_close(loader);
+    return status;
+}
+
+/* --- closing ----------------------------------------------------------------------------------- */
+
+static void stop_workers(struct stk_loader *loader)
+{
+    pthread_mutex_lock(&loader->lock);
+    atomic_store(&loader->stop, 1);
+    pthread_cond_broadcast(&loader->work);
+    pthread_mutex_unlock(&loader->lock);
+    for (uint32_t i = 0; i < loader->started; i++)
+        store_wake(loader->workers[i].queue);
+    for (uint32_t i = 0; i < loader->started; i++)
+        pthread_join(loader->workers[i].thread, NULL);
+    loader->started = 0;
+}
+
+void stk_loader_close(struct stk_loader *loader)
+{
+    if (!loader || (loader->started && loader->pid != getpid()))
+        return; /* in a forked child the threads do not exist: nothing of it can be undone here */
+    if (loader->started)
+        stop_workers(loader);
+    if (loader->trace && trace_write(loader->trace, loader->trace_path, NULL))
+        context_notice(loader->context, "the trace could not be written");
+    for (uint32_t i = 0; loader->workers && i < loader->worker_count; i++)
+        worker_reset(&loader->workers[i]);
+    for (uint32_t i = 0; loader->slots && i < loader->depth; i++)
+        slot_reset(&loader->slots[i]);
+    chunk_cache_free(loader->chunks);
+    if (loader->pool)
+        budget_give(box_pool_budget(loader->pool), loader->fixed_bytes);
+    box_pool_close(loader->pool);
+    trace_free(loader->trace);
+    plan_cursor_reset(&loader->cursor);
+    plan_cursor_reset(&loader->peek);
+    plan_free(loader->plan);
+    layout_reset(&loader->layout);
+    stk_dataset_close(loader->dataset);
+    memory_free(loader->workers);
+    memory_free(loader->slots);
+    memory_free(loader->resolve);
+    memory_free(loader->ahead);
+    memory_free(loader->quarantine);
+    memory_free(loader->trace_path);
+    pthread_cond_destroy(&loader->work);
+    pthread_cond_destroy(&loader->ready);
+    pthread_mutex_destroy(&loader->lock);
+    memory_free(loader);
+}

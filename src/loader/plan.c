@@ -1,0 +1,423 @@
+#include "loader/plan.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/fail.h"
+#include "base/hash.h"
+#include "base/memory.h"
+
+/* Streams of random numbers that must not meet: each has a tag of its own. */
+enum { TAG_SHUFFLE = 1, TAG_CHUNKS, TAG_GROUP, TAG_WEIGHTS, TAG_SUBSTITUTE };
+
+#define REACH_BYTES ((uint64_t)512 << 20) /* what a default reach may hold decoded */
+#define REACH_MOST 16
+
+static uint64_t plan_key(const struct plan *plan, uint64_t tag, uint64_t epoch)
+{
+    return random_key(random_key(plan->seed, tag), epoch);
+}
+
+/* --- weights ---------------------------------------------------------------------------------- */
+
+static stk_status weights_check(const double *weights, uint64_t n, double *sum,
+                                struct stk_error *err)
+{
+    *sum = 0;
+    for (uint64_t i = 0; i < n; i++) {
+        if (!(weights[i] >= 0) || isinf(weights[i]))
+            return fail(err, STK_USAGE, "weight %llu is not a finite number >= 0",
+                        (unsigned long long)i);
+        *sum += weights[i];
+    }
+    if (!(*sum > 0) || isinf(*sum))
+        return fail(err, STK_USAGE, "the weights add up to %g", *sum);
+    return STK_OK;
+}
+
+/* Walker's alias method (Vose's construction): small places are topped up from large ones. One array
+ * serves as both stacks: small ones grow from the left, large ones from the right. */
+static void weights_balance(struct plan *plan, uint64_t *stack)
+{
+    uint64_t n = plan->samples, small = 0, large = n;
+    for (uint64_t i = 0; i < n; i++) {
+        if (plan->chance[i] < 1)
+            stack[small++] = i;
+        else
+            stack[--large] = i;
+    }
+    while (small > 0 && large < n) {
+        uint64_t poor = stack[--small], rich = stack[large];
+        plan->alias[poor] = rich;
+        plan->chance[rich] -= 1 - plan->chance[poor];
+        if (plan->chance[rich] < 1) {
+            large++;
+            stack[small++] = rich;
+        }
+    }
+    while (small > 0) /* only rounding is left */
+        plan->chance[stack[--small]] = 1;
+    while (large < n)
+        plan->chance[stack[large++]] = 1;
+}
+
+static stk_status weights_init(struct plan *plan, const double *weights, struct stk_error *err)
+{
+    uint64_t n = plan->samples, *stack = NULL;
+    double sum;
+    stk_status status = weights_check(weights, n, &sum, err);
+    if (status)
+        return status;
+    plan->chance = memory_zero(n, sizeof *plan->chance);
+    plan->alias = memory_zero(n, sizeof *plan->alias);
+    stack = memory_zero(n, sizeof *stack);
+    if (!plan->chance || !plan->alias || !stack) {
+        status = fail_memory(err, n * (sizeof *plan->chance + 2 * sizeof *stack));
+        goto done;
+    }
+    for (uint64_t i = 0; i < n; i++)
+        plan->chance[i] = weights[i] / sum * (double)n;
+    weights_balance(plan, stack);
+    plan->weights_hash = hash_bytes(weights, n * sizeof *weights, 1) | 1;
+done:
+    memory_free(stack);
+    return status;
+}
+
+/* --- local order ------------------------------------------------------------------------------- */
+
+/* The chunks as ranges of samples; samples between them (of plain shards) are ranges of their own. */
+static stk_status chunks_collect(struct plan *plan, uint64_t *largest, struct stk_error *err)
+{
+    const struct index *index = dataset_index(plan->dataset);
+    uint32_t n = index_chunk_count(index);
+    uint64_t next = 0;
+    plan->chunks = memory_zero((size_t)n * 2 + 1, sizeof *plan->chunks);
+    if (!plan->chunks)
+        return fail_memory(err, ((uint64_t)n * 2 + 1) * sizeof *plan->chunks);
+    *largest = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        struct chunk chunk;
+        stk_status status = index_chunk(index, i, &chunk, err);
+        if (status)
+            return status;
+        if (chunk.decoded > *largest)
+            *largest = chunk.decoded;
+        if (chunk.count == 0 || chunk.first < next)
+            continue; /* not a run of samples, or another field of the same run */
+        if (chunk.first > next)
+            plan->chunks[plan->chunk_count++] =
+                (struct plan_chunk){.first = next, .count = chunk.first - next};
+        plan->chunks[plan->chunk_count++] =
+            (struct plan_chunk){.first = chunk.first, .count = chunk.count};
+        next = chunk.first + chunk.count;
+    }
+    if (next < index_samples(index))
+        plan->chunks[plan->chunk_count++] =
+            (struct plan_chunk){.first = next, .count = index_samples(index) - next};
+    return STK_OK;
+}
+
+static uint64_t chunk_of_sample(const struct plan *plan, uint64_t sample)
+{
+    uint64_t low = 0, high = plan->chunk_count;
+    while (high - low > 1) {
+        uint64_t middle = low + (high - low) / 2;
+        if (plan->chunks[middle].first <= sample)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* A subset's positions sorted by chunk (a counting sort), so that a chunk is a range again. */
+static stk_status chunks_group_subset(struct plan *plan, struct stk_error *err)
+{
+    uint64_t *starts = memory_zero(plan->chunk_count + 1, sizeof *starts), at = 0;
+    stk_status status = STK_OK;
+    plan->grouped = memory_zero(plan->samples, sizeof *plan->grouped);
+    if (!starts || !plan->grouped) {
+        status = fail_memory(err, plan->samples * sizeof *plan->grouped);
+        goto done;
+    }
+    for (uint64_t i = 0; i < plan->samples; i++) {
+        uint64_t sample = i;
+        dataset_samples(plan->dataset, &sample, 1);
+        starts[chunk_of_sample(plan, sample) + 1]++;
+    }
+    for (uint64_t c = 0; c < plan->chunk_count; c++)
+        starts[c + 1] += starts[c];
+    for (uint64_t i = 0; i < plan->samples; i++) {
+        uint64_t sample = i;
+        dataset_samples(plan->dataset, &sample, 1);
+        plan->grouped[starts[chunk_of_sample(plan, sample)]++] = i;
+    }
+    for (uint64_t c = 0; c < plan->chunk_count; c++) { /* starts[c] is now the end of chunk c */
+        plan->chunks[c] = (struct plan_chunk){.first = at, .count = starts[c] - at};
+        at = starts[c];
+    }
+done:
+    memory_free(starts);
+    return status;
+}
+
+/* Chunks are worth keeping together when they hold two samples or more each. */
+static stk_status local_init(struct plan *plan, const struct stk_loader_options *options,
+                             struct stk_error *err)
+{
+    uint64_t largest = 0;
+    stk_status status = chunks_collect(plan, &largest, err);
+    if (status)
+        return status;
+    if (options->order != STK_ORDER_LOCAL && plan->chunk_count * 2 > plan->samples) {
+        plan->order = STK_ORDER_GLOBAL;
+        return STK_OK;
+    }
+    plan->order = STK_ORDER_LOCAL;
+    plan->reach = options->reach;
+    if (plan->reach == 0) {
+        uint64_t fit = largest ? REACH_BYTES / largest : REACH_MOST;
+        plan->reach = fit < 1 ? 1 : fit > REACH_MOST ? REACH_MOST : (uint32_t)fit;
+    }
+    plan->group_count = (plan->chunk_count + plan->reach - 1) / plan->reach;
+    if (!dataset_is_whole(plan->dataset))
+        return chunks_group_subset(plan, err);
+    return STK_OK;
+}
+
+/* --- making ------------------------------------------------------------------------------------ */
+
+static stk_status plan_set_order(struct plan *plan, const struct stk_loader_options *options,
+                                 struct stk_error *err)
+{
+    if (options->weights) {
+        if (options->order != STK_ORDER_AUTO)
+            return fail(err, STK_USAGE, "weights draw with replacement: they take no order");
+        plan->order = STK_ORDER_GLOBAL;
+        return weights_init(plan, options->weights, err);
+    }
+    plan->order = options->order;
+    if (plan->order == STK_ORDER_AUTO && !options->shuffle)
+        plan->order = STK_ORDER_SEQUENTIAL;
+    if (plan->order == STK_ORDER_LOCAL ||
+        (plan->order == STK_ORDER_AUTO && index_chunk_count(dataset_index(plan->dataset)) > 0))
+        return local_init(plan, options, err);
+    if (plan->order == STK_ORDER_AUTO)
+        plan->order = STK_ORDER_GLOBAL;
+    return STK_OK;
+}
+
+static stk_status plan_set_batch(struct plan *plan, const struct stk_loader_options *options,
+                                 struct stk_error *err)
+{
+    plan->world = options->world_size ? options->world_size : 1;
+    plan->rank = options->rank;
+    if (plan->rank >= plan->world)
+        return fail(err, STK_USAGE, "rank %u of a world of %u: ranks count from 0", plan->rank,
+                    plan->world);
+    if (!options->batch_size == !options->global_batch_size)
+        return fail(err, STK_USAGE, "give batch_size (per rank) or global_batch_size, one of them");
+    plan->global = options->global_batch_size;
+    if (options->batch_size)
+        plan->global = (uint64_t)options->batch_size * plan->world;
+    plan->last = options->last;
+    if (plan->last == STK_LAST_AUTO)
+        plan->last = plan->world > 1 ? STK_LAST_MASK : STK_LAST_SHORT;
+    return STK_OK;
+}
+
+stk_status plan_new(struct plan **out, const struct stk_dataset *dataset,
+                    const struct stk_loader_options *options, struct stk_error *err)
+{
+    *out = NULL;
+    struct plan *plan = memory_zero(1, sizeof *plan);
+    if (!plan)
+        return fail_memory(err, sizeof *plan);
+    plan->dataset = dataset;
+    plan->samples = stk_dataset_samples(dataset);
+    plan->seed = options->seed;
+    stk_status status = plan_set_batch(plan, options, err);
+    if (!status)
+        status = plan_set_order(plan, options, err);
+    if (status)
+        goto done;
+    *out = plan;
+    plan = NULL;
+done:
+    plan_free(plan);
+    return status;
+}
+
+void plan_free(struct plan *plan)
+{
+    if (!plan)
+        return;
+    memory_free(plan->chance);
+    memory_free(plan->alias);
+    memory_free(plan->chunks);
+    memory_free(plan->grouped);
+    memory_free(plan);
+}
+
+stk_status plan_cursor_init(struct plan_cursor *cursor, const struct plan *plan,
+                            struct stk_error *err)
+{
+    *cursor = (struct plan_cursor){.epoch = STK_NOWHERE};
+    if (plan->group_count == 0)
+        return STK_OK;
+    cursor->ends = memory_zero(plan->group_count, sizeof *cursor->ends);
+    return cursor->ends ? STK_OK : fail_memory(err, plan->group_count * sizeof *cursor->ends);
+}
+
+void plan_cursor_reset(struct plan_cursor *cursor)
+{
+    memory_free(cursor->ends);
+    *cursor = (struct plan_cursor){.epoch = STK_NOWHERE};
+}
+
+/* --- asking ------------------------------------------------------------------------------------ */
+
+static void cursor_turn(const struct plan *plan, struct plan_cursor *cursor, uint64_t epoch)
+{
+    if (cursor->epoch == epoch)
+        return;
+    permutation_init(&cursor->chunks, plan->chunk_count, plan_key(plan, TAG_CHUNKS, epoch));
+    uint64_t end = 0;
+    for (uint64_t c = 0; c < plan->chunk_count; c++) {
+        end += plan->chunks[permutation_at(&cursor->chunks, c)].count;
+        cursor->ends[c / plan->reach] = end;
+    }
+    cursor->epoch = epoch;
+}
+
+static uint64_t group_at(const struct plan *plan, const struct plan_cursor *cursor,
+                         uint64_t position)
+{
+    uint64_t low = 0, high = plan->group_count - 1;
+    while (low < high) { /* the first group that ends after position */
+        uint64_t middle = low + (high - low) / 2;
+        if (cursor->ends[middle] <= position)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* The place-th sample of a group's chunks laid end to end. */
+static uint64_t group_place(const struct plan *plan, const struct plan_cursor *cursor,
+                            uint64_t group, uint64_t place)
+{
+    uint64_t c = group * plan->reach;
+    for (;; c++) {
+        const struct plan_chunk *chunk = &plan->chunks[permutation_at(&cursor->chunks, c)];
+        if (place < chunk->count)
+            return plan->grouped ? plan->grouped[chunk->first + place] : chunk->first + place;
+        place -= chunk->count;
+    }
+}
+
+static void local_positions(const struct plan *plan, struct plan_cursor *cursor, uint64_t epoch,
+                            uint64_t position, uint32_t n, uint64_t *out)
+{
+    uint64_t key = plan_key(plan, TAG_GROUP, epoch);
+    cursor_turn(plan, cursor, epoch);
+    for (uint32_t i = 0; i < n;) {
+        uint64_t group = group_at(plan, cursor, position + i);
+        uint64_t start = group ? cursor->ends[group - 1] : 0, end = cursor->ends[group];
+        struct permutation within;
+        permutation_init(&within, end - start, random_key(key, group));
+        for (; i < n && position + i < end; i++)
+            out[i] =
+                group_place(plan, cursor, group, permutation_at(&within, position + i - start));
+    }
+}
+
+static uint64_t weighted_position(const struct plan *plan, uint64_t key, uint64_t position)
+{
+    uint64_t i = random_below(key, 2 * position, plan->samples);
+    return random_unit(key, 2 * position + 1) < plan->chance[i] ? i : plan->alias[i];
+}
+
+static void global_positions(const struct plan *plan, uint64_t epoch, uint64_t position, uint32_t n,
+                             uint64_t *out)
+{
+    struct permutation shuffle;
+    permutation_init(&shuffle, plan->samples, plan_key(plan, TAG_SHUFFLE, epoch));
+    for (uint32_t i = 0; i < n; i++)
+        out[i] = permutation_at(&shuffle, position + i);
+}
+
+void plan_samples(const struct plan *plan, struct plan_cursor *cursor, uint64_t epoch,
+                  uint64_t position, uint32_t n, uint64_t *out)
+{
+    if (plan->chance) {
+        uint64_t key = plan_key(plan, TAG_WEIGHTS, epoch);
+        for (uint32_t i = 0; i < n; i++)
+            out[i] = weighted_position(plan, key, position + i);
+    } else if (plan->order == STK_ORDER_GLOBAL) {
+        global_positions(plan, epoch, position, n, out);
+    } else if (plan->order == STK_ORDER_LOCAL) {
+        local_positions(plan, cursor, epoch, position, n, out);
+    } else {
+        for (uint32_t i = 0; i < n; i++)
+            out[i] = position + i;
+    }
+    dataset_samples(plan->dataset, out, n);
+}
+
+uint64_t plan_substitute(const struct plan *plan, uint64_t epoch, uint64_t position,
+                         uint32_t attempt)
+{
+    uint64_t key = random_key(plan_key(plan, TAG_SUBSTITUTE, epoch), position);
+    uint64_t sample = random_below(key, attempt, plan->samples);
+    dataset_samples(plan->dataset, &sample, 1);
+    return sample;
+}
+
+void plan_share(const struct plan *plan, uint64_t position, struct plan_share *share)
+{
+    uint64_t left = plan->samples - position;
+    uint64_t taken = left < plan->global ? left : plan->global;
+    /* Shares are cut evenly, so a short last step is spread over the ranks. */
+    uint64_t low = (uint64_t)((unsigned __int128)taken * plan->rank / plan->world);
+    uint64_t high = (uint64_t)((unsigned __int128)taken * (plan->rank + 1) / plan->world);
+    share->first = position + low;
+    share->real = (uint32_t)(high - low);
+    share->count = plan->last == STK_LAST_MASK ? plan_capacity(plan) : share->real;
+    share->end = position + taken;
+}
+
+uint32_t plan_capacity(const struct plan *plan)
+{
+    return (uint32_t)((plan->global + plan->world - 1) / plan->world);
+}
+
+uint64_t plan_steps(const struct plan *plan, uint64_t position)
+{
+    uint64_t left = position < plan->samples ? plan->samples - position : 0;
+    return left / plan->global + (plan->last != STK_LAST_DROP && left % plan->global != 0);
+}
+
+uint64_t plan_group(const struct plan *plan, struct plan_cursor *cursor, uint64_t epoch,
+                    uint64_t position)
+{
+    cursor_turn(plan, cursor, epoch);
+    return group_at(plan, cursor, position);
+}
+
+uint64_t plan_group_sample(const struct plan *plan, const struct plan_cursor *cursor,
+                           uint64_t group, uint32_t j)
+{
+    uint64_t c = group * plan->reach + j;
+    if (j >= plan->reach || c >= plan->chunk_count)
+        return STK_NOWHERE;
+    const struct plan_chunk *chunk = &plan->chunks[permutation_at(&cursor->chunks, c)];
+    if (chunk->count == 0)
+        return plan_group_sample(plan, cursor, group, j + 1); /* a subset may leave a chunk empty */
+    uint64_t sample = plan->grouped ? plan->grouped[chunk->first] : chunk->first;
+    dataset_samples(plan->dataset, &sample, 1);
+    return sample;
+}

@@ -1,0 +1,79 @@
+/* plan.h -- which sample comes when: a pure function of (dataset, options, seed, epoch, position).
+ * Owns: the weights' table, and for the local order a table of chunks.   Threads: immutable once made;
+ * a cursor belongs to one thread at a time.   Errors: status from plan_new.
+ * Not here: reading (fetch_stage.h), where a loader stands (loader_state.c).
+ *
+ * An epoch is one sequence of positions 0 .. samples-1. A step takes the next `global` of them, whatever
+ * the number of ranks; each rank takes a share of the step. World size does not enter the order. */
+#ifndef LOADER_PLAN_H
+#define LOADER_PLAN_H
+
+#include <stdint.h>
+
+#include "base/random.h"
+#include "dataset/dataset_view.h"
+#include "stoker/loader.h"
+
+struct plan_chunk {
+    uint64_t first, count; /* places in plan->grouped, or samples when that is NULL */
+};
+
+struct plan {
+    const struct stk_dataset *dataset;
+    uint64_t samples, global, seed;
+    uint32_t rank, world, reach;
+    enum stk_order order; /* never AUTO */
+    enum stk_last last;   /* never AUTO */
+    /* weights: Walker's alias table */
+    double *chance;
+    uint64_t *alias;
+    uint64_t weights_hash; /* 0: no weights */
+    /* local order */
+    struct plan_chunk *chunks;
+    uint64_t *grouped; /* positions sorted by chunk; NULL when the dataset is whole */
+    uint64_t chunk_count, group_count;
+};
+
+/* What a cursor remembers of one epoch; only the local order needs one. */
+struct plan_cursor {
+    uint64_t epoch; /* of ends; STK_NOWHERE: none yet */
+    struct permutation chunks;
+    uint64_t *ends; /* where each group of reach chunks ends in the epoch */
+};
+
+STK_CHECK stk_status plan_new(struct plan **out, const struct stk_dataset *dataset,
+                              const struct stk_loader_options *options, struct stk_error *err);
+void plan_free(struct plan *plan);
+
+STK_CHECK stk_status plan_cursor_init(struct plan_cursor *cursor, const struct plan *plan,
+                                      struct stk_error *err);
+void plan_cursor_reset(struct plan_cursor *cursor);
+
+/* The samples of the index at n positions of an epoch. cursor may be NULL but for the local order. */
+void plan_samples(const struct plan *plan, struct plan_cursor *cursor, uint64_t epoch,
+                  uint64_t position, uint32_t n, uint64_t *out);
+/* The sample that stands in for a bad one: the attempt-th try. */
+uint64_t plan_substitute(const struct plan *plan, uint64_t epoch, uint64_t position,
+                         uint32_t attempt);
+
+/* One rank's share of the step that begins at `position`. */
+struct plan_share {
+    uint64_t first; /* position of its first sample */
+    uint32_t real;  /* samples */
+    uint32_t count; /* places: real, or the full batch when the rest is masked */
+    uint64_t end;   /* the epoch's position after the step */
+};
+void plan_share(const struct plan *plan, uint64_t position, struct plan_share *share);
+/* Places in this rank's largest batch. */
+uint32_t plan_capacity(const struct plan *plan);
+/* Steps from `position` to the end of the epoch; 0: it is over. */
+uint64_t plan_steps(const struct plan *plan, uint64_t position);
+
+/* Local order: the group of chunks that holds `position`, and the j-th chunk of a group as a sample that
+ * lies in it (STK_NOWHERE past its last): what is read ahead. */
+uint64_t plan_group(const struct plan *plan, struct plan_cursor *cursor, uint64_t epoch,
+                    uint64_t position);
+uint64_t plan_group_sample(const struct plan *plan, const struct plan_cursor *cursor,
+                           uint64_t group, uint32_t j);
+
+#endif

@@ -1,0 +1,200 @@
+#include "loader/slot.h"
+
+#include <string.h>
+
+#include "base/fail.h"
+#include "base/memory.h"
+
+uint64_t slot_size(const struct layout *layout)
+{
+    uint64_t values = (uint64_t)layout->capacity * layout->field_count;
+    return layout->capacity * sizeof(uint64_t) + layout->side_size +
+           values * (sizeof(struct extent) + sizeof(uint8_t *) + 1 + sizeof(uint64_t)) +
+           layout->field_count * sizeof(struct box_need);
+}
+
+stk_status slot_init(struct slot *slot, const struct layout *layout, struct stk_error *err)
+{
+    size_t capacity = layout->capacity, values = capacity * layout->field_count;
+    *slot = (struct slot){0};
+    slot->samples = memory_zero(capacity, sizeof *slot->samples);
+    slot->extents = memory_zero(values, sizeof *slot->extents);
+    slot->from = memory_zero(values, sizeof *slot->from);
+    slot->how = memory_zero(values, sizeof *slot->how);
+    slot->run_at = memory_zero(values, sizeof *slot->run_at);
+    slot->need = memory_zero(layout->field_count, sizeof *slot->need);
+    slot->side = memory_zero(1, layout->side_size + 1);
+    if (!slot->samples || !slot->extents || !slot->from || !slot->how || !slot->run_at ||
+        !slot->need || !slot->side) {
+        slot_reset(slot);
+        return fail_memory(err, slot_size(layout));
+    }
+    return STK_OK;
+}
+
+void slot_reset(struct slot *slot)
+{
+    slot_drop_bad(slot);
+    box_give(slot->box);
+    memory_free(slot->samples);
+    memory_free(slot->extents);
+    memory_free(slot->from);
+    memory_free(slot->how);
+    memory_free(slot->run_at);
+    memory_free(slot->need);
+    memory_free(slot->side);
+    memory_free(slot->chunks);
+    *slot = (struct slot){0};
+}
+
+void slot_drop_bad(struct slot *slot)
+{
+    while (slot->bad) {
+        struct slot_bad *next = slot->bad->next;
+        if (slot->bad != &slot->spare)
+            memory_free(slot->bad);
+        slot->bad = next;
+    }
+    slot->spare_used = 0;
+}
+
+void slot_add_bad(struct slot *slot, const struct slot_bad *bad)
+{
+    struct slot_bad **link = &slot->bad, *entry = memory_alloc(sizeof *entry);
+    if (!entry) {
+        if (slot->spare_used)
+            return; /* the batch is an error already */
+        slot->spare_used = 1;
+        entry = &slot->spare;
+    }
+    *entry = *bad;
+    if (slot->spare_used)
+        entry->substitute = STK_NOWHERE;
+    while (*link && (*link)->place < entry->place)
+        link = &(*link)->next;
+    entry->next = *link;
+    *link = entry;
+}
+
+/* --- padding ----------------------------------------------------------------------------------- */
+
+static int same_rows(const struct stk_tensor *a, const struct stk_tensor *b)
+{
+    if (a->rank != b->rank || a->dtype != b->dtype)
+        return 0;
+    for (int32_t d = 1; d < a->rank; d++)
+        if (a->shape[d] != b->shape[d])
+            return 0;
+    return 1;
+}
+
+/* The padded shape of `count` items: the first axis grows to the longest, the others must agree. */
+static stk_status pad_shape(const struct stk_batch_field *field, uint32_t count,
+                            struct stk_tensor *whole, uint32_t *bad, struct stk_error *err)
+{
+    const struct stk_tensor *items = field->items, *first = NULL;
+    int64_t rows = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        if (items[i].data == NULL) /* missing: no rows */
+            continue;
+        if (!first)
+            first = &items[i];
+        if (items[i].rank < 1 || items[i].rank >= STK_MAX_RANK || !same_rows(first, &items[i])) {
+            *bad = i;
+            return fail(err, STK_SHAPE,
+                        "only the first axis can be padded, but samples of one batch differ in the "
+                        "others");
+        }
+        rows = items[i].shape[0] > rows ? items[i].shape[0] : rows;
+    }
+    *whole = first ? *first : field->field->shape;
+    whole->rank++;
+    memmove(whole->shape + 1, whole->shape, sizeof(int64_t) * (STK_MAX_RANK - 1));
+    whole->shape[0] = count;
+    whole->shape[1] = rows;
+    return STK_OK;
+}
+
+static stk_status pad_field(struct slot *slot, uint32_t f, uint32_t *bad, struct stk_error *err)
+{
+    struct stk_batch_field *field = &slot->box->fields[f];
+    uint32_t count = slot->share.count;
+    struct stk_tensor whole;
+    stk_status status = pad_shape(field, count, &whole, bad, err);
+    if (status || count == 0)
+        return status;
+    uint64_t stride = stk_tensor_size(&whole) / count;
+    whole.data = field->tensor.data;
+    if (stride > slot->need[f].most) /* a substitute was longer than all that was admitted */
+        whole.data = box_extra(slot->box, stride * count);
+    if (!whole.data)
+        return fail_memory(err, stride * count);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct stk_tensor *item = &field->items[i];
+        uint8_t *to = (uint8_t *)whole.data + stride * i;
+        uint64_t size = item->data ? stk_tensor_size(item) : 0;
+        if (size)
+            memcpy(to, item->data, size);
+        memset(to + size, 0, stride - size);
+        box_lengths(field)[i] = item->data ? item->shape[0] : 0;
+    }
+    field->tensor = whole;
+    return STK_OK;
+}
+
+static void clear_masked(struct slot *slot, const struct layout *layout)
+{
+    uint32_t real = slot->share.real, masked = slot->share.count - real;
+    for (uint32_t f = 0; f < layout->field_count && masked; f++) {
+        struct stk_batch_field *field = &slot->box->fields[f];
+        const struct field_layout *shape = &layout->fields[f];
+        if (field->present)
+            memset(box_present(field) + real, 0, masked);
+        if (shape->place == PLACE_DENSE)
+            memset((uint8_t *)field->tensor.data + shape->item * real, 0, shape->item * masked);
+        else if (shape->place == PLACE_BYTES)
+            memset(box_bytes(field) + real, 0, sizeof(struct stk_bytes) * masked);
+        else
+            memset(box_items(field) + real, 0, sizeof(struct stk_tensor) * masked);
+    }
+}
+
+static uint64_t field_bytes(const struct stk_batch_field *field, const struct field_layout *layout,
+                            uint32_t real)
+{
+    uint64_t bytes = 0;
+    if (layout->place == PLACE_DENSE)
+        return layout->item * real;
+    for (uint32_t i = 0; i < real; i++) {
+        if (layout->place == PLACE_BYTES)
+            bytes += field->bytes[i].len;
+        else if (field->items[i].data)
+            bytes += stk_tensor_size(&field->items[i]);
+    }
+    return bytes;
+}
+
+stk_status slot_finish(struct slot *slot, const struct layout *layout, uint32_t *place,
+                       struct stk_error *err)
+{
+    struct box *box = slot->box;
+    uint32_t real = slot->share.real, count = slot->share.count;
+    clear_masked(slot, layout);
+    for (uint32_t f = 0; f < layout->field_count; f++) {
+        box->batch.bytes += field_bytes(&box->fields[f], &layout->fields[f], real);
+        if (layout->fields[f].place != PLACE_PAD)
+            continue;
+        stk_status status = pad_field(slot, f, place, err);
+        if (status) {
+            fail_field(err, box->fields[f].field->name);
+            return status;
+        }
+    }
+    for (uint32_t i = real; i < count; i++)
+        box->samples[i] = STK_NOWHERE;
+    if (box->mask) {
+        memset(box->mask, 1, real);
+        memset(box->mask + real, 0, count - real);
+    }
+    return STK_OK;
+}

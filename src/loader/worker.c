@@ -1,0 +1,240 @@
+#include "loader/worker.h"
+
+#include "base/fail.h"
+#include "base/memory.h"
+#include "loader/admit.h"
+#include "loader/fetch_stage.h"
+#include "loader/fill_stage.h"
+#include "work/cores.h"
+
+#define QUEUE_DEPTH 64  /* reads in flight a worker */
+#define SPANS_MOST 32   /* spans in flight a worker */
+#define WORKER_NICE 5   /* launching kernels late costs more than decoding late */
+#define REAP_NS 50000000 /* how long a wait for reads lasts before stop is looked at */
+
+/* --- making ------------------------------------------------------------------------------------ */
+
+static uint64_t span_values(const struct stk_loader *loader)
+{
+    return (uint64_t)loader->span * loader->layout.field_count;
+}
+
+static uint32_t span_count(const struct stk_loader *loader)
+{
+    uint64_t fit = QUEUE_DEPTH / span_values(loader);
+    return fit < 1 ? 1 : fit > SPANS_MOST ? SPANS_MOST : (uint32_t)fit;
+}
+
+uint64_t worker_size(const struct stk_loader *loader)
+{
+    uint64_t value = sizeof(struct piece) + sizeof(struct store_read) + 3 * sizeof(struct iovec);
+    uint64_t index_fields = index_field_count(dataset_index(loader->dataset));
+    return FETCH_WASTE + span_count(loader) * (sizeof(struct span) + span_values(loader) * value) +
+           loader->span * index_fields * sizeof(struct extent);
+}
+
+static stk_status span_init(struct span *span, const struct stk_loader *loader,
+                            struct stk_error *err)
+{
+    uint64_t values = span_values(loader);
+    span->pieces = memory_zero(values, sizeof *span->pieces);
+    span->reads = memory_zero(values, sizeof *span->reads);
+    span->parts = memory_zero(values, 3 * sizeof *span->parts); /* gap, head, payload */
+    if (!span->pieces || !span->reads || !span->parts)
+        return fail_memory(err, values * sizeof *span->pieces);
+    return STK_OK;
+}
+
+stk_status worker_init(struct worker *worker, struct stk_loader *loader, uint32_t number,
+                       struct stk_error *err)
+{
+    uint64_t index_fields = index_field_count(dataset_index(loader->dataset));
+    *worker = (struct worker){.loader = loader, .number = number};
+    worker->span_count = span_count(loader);
+    worker->ring = trace_ring(loader->trace, number + 1, "worker");
+    worker->spans = memory_zero(worker->span_count, sizeof *worker->spans);
+    worker->waste = memory_alloc(FETCH_WASTE);
+    worker->resolve = memory_zero(loader->span * index_fields, sizeof *worker->resolve);
+    worker->values = memory_zero(loader->layout.field_count, sizeof *worker->values);
+    if (!worker->spans || !worker->waste || !worker->resolve || !worker->values)
+        return fail_memory(err, worker_size(loader));
+    for (uint32_t i = 0; i < worker->span_count; i++) {
+        stk_status status = span_init(&worker->spans[i], loader, err);
+        if (status)
+            return status;
+    }
+    return store_queue_open(dataset_store(loader->dataset), loader->queue_kind, QUEUE_DEPTH,
+                            &worker->queue, err);
+}
+
+void worker_reset(struct worker *worker)
+{
+    store_queue_close(worker->queue);
+    for (uint32_t i = 0; worker->spans && i < worker->span_count; i++) {
+        memory_free(worker->spans[i].pieces);
+        memory_free(worker->spans[i].reads);
+        memory_free(worker->spans[i].parts);
+    }
+    if (worker->scratch_size)
+        budget_give(box_pool_budget(worker->loader->pool), worker->scratch_size);
+    stk_reader_free(worker->reader);
+    memory_free(worker->spans);
+    memory_free(worker->waste);
+    memory_free(worker->resolve);
+    memory_free(worker->values);
+    memory_free(worker->scratch);
+    *worker = (struct worker){0};
+}
+
+/* --- one turn ---------------------------------------------------------------------------------- */
+
+/* Claims the next places of the oldest slot that has any. A slot that is taken and admitted anew meanwhile
+ * does no harm: until its `next` is 0 again every claim comes out at SLOT_CLOSED or above. */
+static int worker_claim(struct stk_loader *loader, struct span *span)
+{
+    uint64_t taken = atomic_load_explicit(&loader->taken, memory_order_acquire);
+    uint64_t admitted = atomic_load_explicit(&loader->admitted, memory_order_acquire);
+    for (uint64_t n = taken; n < admitted; n++) {
+        struct slot *slot = &loader->slots[n % loader->depth];
+        uint32_t limit = atomic_load_explicit(&slot->limit, memory_order_relaxed);
+        if (atomic_load_explicit(&slot->next, memory_order_relaxed) >= limit)
+            continue;
+        uint32_t first = atomic_fetch_add_explicit(&slot->next, loader->span, memory_order_acquire);
+        if (first >= SLOT_CLOSED || first >= slot->share.real)
+            continue;
+        uint32_t left = slot->share.real - first;
+        span->slot = slot;
+        span->first = first;
+        span->count = left < loader->span ? left : loader->span;
+        return 1;
+    }
+    return 0;
+}
+
+static void worker_finish_span(struct worker *worker, struct span *span)
+{
+    struct stk_loader *loader = worker->loader;
+    struct slot *slot = span->slot;
+    if (!atomic_load_explicit(&loader->discard, memory_order_relaxed))
+        fill_step(worker, span);
+    span->slot = NULL;
+    worker->open_spans--;
+    if (!fill_part_done(loader, slot))
+        return;
+    pthread_mutex_lock(&loader->lock);
+    atomic_store_explicit(&slot->done, 1, memory_order_release);
+    pthread_cond_broadcast(&loader->ready);
+    pthread_mutex_unlock(&loader->lock);
+}
+
+/* Takes back what was read; spans that are complete are filled at once, while their bytes are warm. */
+static int worker_collect(struct worker *worker, int64_t wait_ns)
+{
+    struct store_read *back[16];
+    uint32_t n = store_reap(worker->queue, back, 16, wait_ns);
+    for (uint32_t i = 0; i < n; i++)
+        fetch_done(worker, back[i]->owner, back[i]);
+    for (uint32_t i = 0; i < worker->span_count && worker->open_spans; i++)
+        if (worker->spans[i].slot && worker->spans[i].open == 0)
+            worker_finish_span(worker, &worker->spans[i]);
+    return n > 0;
+}
+
+static struct span *worker_free_span(struct worker *worker)
+{
+    for (uint32_t i = 0; i < worker->span_count; i++)
+        if (!worker->spans[i].slot)
+            return &worker->spans[i];
+    return NULL;
+}
+
+static int worker_fetch(struct worker *worker)
+{
+    struct span *span = worker_free_span(worker);
+    if (!span || !worker_claim(worker->loader, span))
+        return 0;
+    worker->open_spans++;
+    span->open = 0;
+    if (!atomic_load_explicit(&worker->loader->discard, memory_order_relaxed))
+        fetch_step(worker, span);
+    worker_collect(worker, 0);
+    return 1;
+}
+
+static int worker_decode_chunk(struct worker *worker)
+{
+    struct stk_loader *loader = worker->loader;
+    uint32_t chunk;
+    pthread_mutex_lock(&loader->lock);
+    int found = loader->chunks && chunk_cache_next(loader->chunks, &chunk);
+    pthread_mutex_unlock(&loader->lock);
+    if (!found)
+        return 0;
+    int64_t begin = trace_begin(worker->ring);
+    chunk_cache_decode(loader->chunks, chunk, &loader->stop);
+    trace_end(worker->ring, begin, "chunk", chunk, 0);
+    pthread_mutex_lock(&loader->lock);
+    chunk_cache_done(loader->chunks, chunk);
+    admit_chunk_done(loader);
+    loader_wake(loader);
+    pthread_mutex_unlock(&loader->lock);
+    return 1;
+}
+
+static int worker_admit(struct worker *worker)
+{
+    struct stk_loader *loader = worker->loader;
+    pthread_mutex_lock(&loader->lock);
+    int admitted = !loader->discard && admit_next(loader);
+    if (admitted)
+        loader_wake(loader);
+    pthread_mutex_unlock(&loader->lock);
+    return admitted;
+}
+
+int worker_turn(struct worker *worker, int64_t wait_ns)
+{
+    if (worker->loader->chunks && worker_decode_chunk(worker))
+        return 1;
+    if (worker_fetch(worker) || worker_admit(worker))
+        return 1;
+    return worker->open_spans && worker_collect(worker, wait_ns);
+}
+
+/* --- the thread -------------------------------------------------------------------------------- */
+
+/* Sleeps unless something changed since the turn that found nothing began. */
+static void worker_sleep(struct worker *worker)
+{
+    struct stk_loader *loader = worker->loader;
+    int64_t begin = trace_begin(worker->ring);
+    pthread_mutex_lock(&loader->lock);
+    if (!loader->stop && loader->wakes == worker->seen) {
+        loader->idle++;
+        pthread_cond_wait(&loader->work, &loader->lock);
+        loader->idle--;
+    }
+    worker->seen = loader->wakes;
+    pthread_mutex_unlock(&loader->lock);
+    trace_end(worker->ring, begin, "idle", 0, 0);
+}
+
+static void *worker_run(void *user)
+{
+    struct worker *worker = user;
+    struct stk_loader *loader = worker->loader;
+    while (!atomic_load_explicit(&loader->stop, memory_order_relaxed))
+        if (!worker_turn(worker, REAP_NS) && worker->open_spans == 0)
+            worker_sleep(worker);
+    return NULL;
+}
+
+stk_status worker_start(struct worker *worker, struct stk_error *err)
+{
+    struct stk_loader *loader = worker->loader;
+    struct cores_place place = {.number = loader->local_rank * loader->worker_count + worker->number,
+                                .pin = loader->pin,
+                                .nice = WORKER_NICE,
+                                .name = "stoker"};
+    return cores_start(&worker->thread, worker_run, worker, &place, err);
+}
