@@ -86,8 +86,8 @@ STK_API void stk_dataset_fingerprint(const struct stk_dataset *dataset, uint8_t 
 STK_API STK_CHECK stk_status stk_dataset_sample(const struct stk_dataset *dataset,
                                                 uint64_t position, uint64_t *sample,
                                                 struct stk_error *err);
-/* key is not ended by NUL; it lives as long as the dataset (the row number that is the key of an array's
- * row: until this thread's next call). */
+/* key is not ended by NUL; it lives as long as the dataset (the row number that is the key of an
+ * array's row: until this thread's next call). */
 STK_API STK_CHECK stk_status stk_dataset_key(const struct stk_dataset *dataset, uint64_t position,
                                              struct stk_bytes *key, struct stk_error *err);
 /* The first position whose key is this: a walk over all of them. */

@@ -19,10 +19,10 @@ struct stk_pack_result {
     uint32_t shards;
 };
 
-/* Writes members KEY.FIELD (ustar; pax where a name or a size needs it) with fixed owner and time, so that
- * the same input gives the same bytes. Values are copied as they are stored; rows of arrays become .npy.
- * A folder-a-class dataset gets a cls member. Shards appear in `out` only when all are written.
- * STK_USAGE: `out` has shards of that prefix, or holds the source. */
+/* Writes members KEY.FIELD (ustar; pax where a name or a size needs it) with fixed owner and time,
+ * so that the same input gives the same bytes. Values are copied as they are stored; rows of arrays
+ * become .npy. A folder-a-class dataset gets a cls member. Shards appear in `out` only when all are
+ * written. STK_USAGE: `out` has shards of that prefix, or holds the source. */
 STK_API STK_CHECK stk_status stk_pack_tar(struct stk_context *context, struct stk_dataset *dataset,
                                           const struct stk_pack_options *options,
                                           struct stk_pack_result *result, struct stk_error *err);

@@ -11,7 +11,8 @@ static uint64_t round_up(uint64_t n)
     return (n + BOX_ALIGN - 1) & ~(uint64_t)(BOX_ALIGN - 1);
 }
 
-/* --- what a batch needs ------------------------------------------------------------------------ */
+/* --- what a batch needs ------------------------------------------------------------------------
+ */
 
 /* Places of variable values in their runs, from the lengths that the index knows. */
 static void admit_runs(const struct stk_loader *loader, struct slot *slot)
@@ -54,8 +55,7 @@ static int admit_list_chunks(const struct stk_loader *loader, struct slot *slot)
     uint64_t values = (uint64_t)slot->share.real * loader->layout.field_count;
     for (uint64_t v = 0; v < values; v++) {
         uint32_t object = slot->extents[v].object;
-        if (object >= objects && object < EXTENT_VALUE &&
-            !slot_add_chunk(slot, object - objects))
+        if (object >= objects && object < EXTENT_VALUE && !slot_add_chunk(slot, object - objects))
             return 0;
     }
     return 1;
@@ -85,7 +85,8 @@ static int admit_hold_chunks(struct stk_loader *loader, struct slot *slot, int o
     return 1;
 }
 
-/* --- reading ahead ----------------------------------------------------------------------------- */
+/* --- reading ahead -----------------------------------------------------------------------------
+ */
 
 void admit_reset_ahead(struct stk_loader *loader)
 {
@@ -95,8 +96,8 @@ void admit_reset_ahead(struct stk_loader *loader)
     loader->ahead_group = STK_NOWHERE;
 }
 
-/* While a group of chunks is being consumed, the next one is decoded as far as the budget allows: without
- * it every group would begin with a stall. */
+/* While a group of chunks is being consumed, the next one is decoded as far as the budget allows:
+ * without it every group would begin with a stall. */
 static void admit_ahead(struct stk_loader *loader, const struct slot *slot)
 {
     const struct plan *plan = loader->plan;
@@ -125,7 +126,8 @@ static void admit_ahead(struct stk_loader *loader, const struct slot *slot)
     }
 }
 
-/* --- admission --------------------------------------------------------------------------------- */
+/* --- admission ---------------------------------------------------------------------------------
+ */
 
 /* One of a slot's parts is done; under lock. */
 static void slot_pass_on(struct stk_loader *loader, struct slot *slot)
@@ -157,7 +159,11 @@ static struct box *admit_box(struct stk_loader *loader, struct slot *slot, int o
     uint64_t size = box_size(&loader->layout, slot->share.count, need);
     if (loader->layout.variable) /* sizes that differ a little share a box: steps of an eighth */
         size += ((uint64_t)1 << (63 - __builtin_clzll(size | 8))) / 8;
-    struct box *box = box_take(loader->pool, size, oldest ? BOX_ANYWAY : BOX_IF_IT_FITS);
+    struct box *box = box_take(loader->pool, size, BOX_IF_IT_FITS);
+    while (!box && loader->chunks && chunk_cache_evict(loader->chunks))
+        box = box_take(loader->pool, size, BOX_IF_IT_FITS);
+    if (!box && oldest)
+        box = box_take(loader->pool, size, BOX_ANYWAY);
     if (box)
         box_arrange(box, &loader->layout, slot->share.count, need);
     return box;

@@ -12,14 +12,15 @@ struct box_extra {
     max_align_t data[];
 };
 
-#define POOL_KEEPS 4 /* free boxes kept warm; a caller that lets go of many at once frees the rest */
+#define POOL_KEEPS                                                                                 \
+    4 /* free boxes kept warm; a caller that lets go of many at once frees the rest */
 
 struct box_pool {
     pthread_mutex_t lock;
     struct box *free;    /* under lock; the last one given back is the warmest, so it goes first */
     uint32_t free_count; /* under lock */
-    uint32_t holders; /* under lock: the loader, and each box outside the free list */
-    int closed;       /* under lock */
+    uint32_t holders;    /* under lock: the loader, and each box outside the free list */
+    int closed;          /* under lock */
     struct budget budget;
     struct budget caller; /* what the caller holds: counted, never refused */
 };
@@ -126,8 +127,7 @@ static void cut_field(struct cutter *cutter, const struct field_layout *layout, 
     if (layout->place == PLACE_DENSE) {
         field->tensor = shown->shape;
         field->tensor.rank = shown->shape.rank + 1;
-        memmove(field->tensor.shape + 1, field->tensor.shape,
-                sizeof(int64_t) * (STK_MAX_RANK - 1));
+        memmove(field->tensor.shape + 1, field->tensor.shape, sizeof(int64_t) * (STK_MAX_RANK - 1));
         field->tensor.shape[0] = count;
         field->tensor.data = cut(cutter, layout->item * count);
         return;

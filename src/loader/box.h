@@ -1,15 +1,16 @@
-/* box.h -- the memory of one batch: header, arrays and tensors in one mapping, used again and again.
- * Owns: a box belongs to a slot, then to the caller, then to the pool. The pool is counted: it lives until
- * the loader is closed and the last batch is released.   Threads: the pool has its own lock; a box has one
- * owner at a time.   Errors: NULL when memory is short.   Not here: when boxes are taken (admit.h). */
+/* box.h -- the memory of one batch: header, arrays and tensors in one mapping, used again and
+ * again. Owns: a box belongs to a slot, then to the caller, then to the pool. The pool is counted:
+ * it lives until the loader is closed and the last batch is released.   Threads: the pool has its
+ * own lock; a box has one owner at a time.   Errors: NULL when memory is short.   Not here: when
+ * boxes are taken (admit.h). */
 #ifndef LOADER_BOX_H
 #define LOADER_BOX_H
 
 #include <pthread.h>
 #include <stdint.h>
 
-#include "dataset/dataset_view.h"
 #include "stoker/loader.h"
+#include "dataset/dataset_view.h"
 #include "work/budget.h"
 
 enum place {
@@ -23,9 +24,9 @@ enum place {
 struct field_layout {
     const struct dataset_field *field;
     enum place place;
-    uint64_t item;    /* DENSE: bytes of one sample */
-    uint32_t side;    /* bytes beside the batch a sample: the head before its payload, or a number in
-                         ASCII; 0 for none */
+    uint64_t item; /* DENSE: bytes of one sample */
+    uint32_t side; /* bytes beside the batch a sample: the head before its payload, or a number in
+                      ASCII; 0 for none */
     uint64_t side_at; /* where they begin in a slot's side memory */
 };
 
@@ -51,8 +52,8 @@ struct box_extra; /* memory a substitute needed beyond what was admitted */
 struct box {
     struct stk_batch batch; /* first: the caller's pointer is the box's */
     struct box_pool *pool;
-    uint64_t size;          /* of the mapping */
-    struct box *next;       /* in the pool */
+    uint64_t size;    /* of the mapping */
+    struct box *next; /* in the pool */
     struct box_extra *extra;
     /* for whoever fills it, by field */
     struct stk_batch_field *fields;
@@ -72,8 +73,8 @@ void box_pool_caller(struct box_pool *pool, uint64_t *bytes, uint64_t *peak);
 uint64_t box_size(const struct layout *layout, uint32_t count, const struct box_need *need);
 
 enum box_urgency { BOX_IF_IT_FITS, BOX_ANYWAY };
-/* A free box of at least that size, or a new one when the budget allows (or ANYWAY); boxes too small make
- * room. NULL: not now, or no memory at all. Its pointers are set by box_arrange. */
+/* A free box of at least that size, or a new one when the budget allows (or ANYWAY); boxes too
+ * small make room. NULL: not now, or no memory at all. Its pointers are set by box_arrange. */
 struct box *box_take(struct box_pool *pool, uint64_t size, enum box_urgency urgency);
 void box_arrange(struct box *box, const struct layout *layout, uint32_t count,
                  const struct box_need *need);

@@ -6,11 +6,13 @@
 
 enum entry_state { ENTRY_EMPTY, ENTRY_WANTED, ENTRY_DECODING, ENTRY_READY, ENTRY_FAILED };
 
+#define IDLE_NONE UINT32_MAX
+
 struct entry {
     uint8_t *data;
     uint64_t size;
-    uint64_t used; /* when it was last let go of: the oldest makes room first */
     uint32_t holders;
+    uint32_t older, newer; /* neighbours among the idle ones; IDLE_NONE at the ends */
     enum entry_state state;
     stk_status status;       /* written by the one that decodes it */
     struct stk_error *error; /* the words of a failure; NULL when there was no memory for them */
@@ -20,7 +22,8 @@ struct chunk_cache {
     struct stk_dataset *dataset; /* the loader's reference */
     struct budget *budget;
     uint32_t count;
-    uint64_t clock, decoded;
+    uint32_t oldest, newest; /* idle: decoded, held by nobody; the oldest makes room first */
+    uint64_t decoded;
     struct entry *entries;
     uint32_t *queue; /* a ring of chunks to decode: at most one place a chunk */
     uint32_t queue_first, queue_count;
@@ -37,6 +40,7 @@ stk_status chunk_cache_new(struct chunk_cache **out, struct stk_dataset *dataset
     cache->dataset = dataset;
     cache->budget = budget;
     cache->count = count;
+    cache->oldest = cache->newest = IDLE_NONE;
     cache->entries = memory_zero(count, sizeof *cache->entries);
     cache->queue = memory_zero(count, sizeof *cache->queue);
     stk_status status = STK_OK;
@@ -80,27 +84,45 @@ void chunk_cache_free(struct chunk_cache *cache)
     memory_free(cache);
 }
 
-/* Lets go of the chunk that was left longest ago. 0: all are held. */
-static int cache_evict(struct chunk_cache *cache)
+static void idle_add(struct chunk_cache *cache, uint32_t chunk)
 {
-    struct entry *oldest = NULL;
-    for (uint32_t i = 0; i < cache->count; i++) {
-        struct entry *entry = &cache->entries[i];
-        int idle = entry->holders == 0 && entry->state == ENTRY_READY;
-        if (idle && (!oldest || entry->used < oldest->used))
-            oldest = entry;
-    }
-    if (!oldest)
+    struct entry *entry = &cache->entries[chunk];
+    entry->older = cache->newest;
+    entry->newer = IDLE_NONE;
+    if (cache->newest == IDLE_NONE)
+        cache->oldest = chunk;
+    else
+        cache->entries[cache->newest].newer = chunk;
+    cache->newest = chunk;
+}
+
+static void idle_remove(struct chunk_cache *cache, uint32_t chunk)
+{
+    struct entry *entry = &cache->entries[chunk];
+    if (entry->older == IDLE_NONE)
+        cache->oldest = entry->newer;
+    else
+        cache->entries[entry->older].newer = entry->newer;
+    if (entry->newer == IDLE_NONE)
+        cache->newest = entry->older;
+    else
+        cache->entries[entry->newer].older = entry->older;
+}
+
+int chunk_cache_evict(struct chunk_cache *cache)
+{
+    uint32_t oldest = cache->oldest;
+    if (oldest == IDLE_NONE)
         return 0;
-    entry_drop(cache, oldest);
+    idle_remove(cache, oldest);
+    entry_drop(cache, &cache->entries[oldest]);
     return 1;
 }
 
-static int entry_reserve(struct chunk_cache *cache, struct entry *entry,
-                         enum chunk_urgency urgency)
+static int entry_reserve(struct chunk_cache *cache, struct entry *entry, enum chunk_urgency urgency)
 {
     int fits = budget_try(cache->budget, entry->size);
-    while (!fits && cache_evict(cache))
+    while (!fits && chunk_cache_evict(cache))
         fits = budget_try(cache->budget, entry->size);
     if (!fits) {
         if (urgency == CHUNK_IF_IT_FITS)
@@ -126,15 +148,19 @@ int chunk_cache_hold(struct chunk_cache *cache, uint32_t chunk, enum chunk_urgen
             cache->queue[(cache->queue_first + cache->queue_count++) % cache->count] = chunk;
         }
     }
-    entry->holders++;
+    if (entry->holders++ == 0 && entry->state == ENTRY_READY)
+        idle_remove(cache, chunk);
     return 1;
 }
 
 void chunk_cache_release(struct chunk_cache *cache, uint32_t chunk)
 {
     struct entry *entry = &cache->entries[chunk];
-    entry->used = ++cache->clock;
-    if (--entry->holders == 0 && entry->state == ENTRY_FAILED)
+    if (--entry->holders > 0)
+        return;
+    if (entry->state == ENTRY_READY)
+        idle_add(cache, chunk);
+    else if (entry->state == ENTRY_FAILED)
         entry_drop(cache, entry); /* the next one who wants it tries again */
 }
 
@@ -170,12 +196,13 @@ void chunk_cache_done(struct chunk_cache *cache, uint32_t chunk)
     struct entry *entry = &cache->entries[chunk];
     entry->state = entry->status ? ENTRY_FAILED : ENTRY_READY;
     cache->decoded++;
-    if (entry->state == ENTRY_FAILED && entry->holders == 0)
+    if (entry->holders == 0 && entry->status)
         entry_drop(cache, entry);
+    else if (entry->holders == 0)
+        idle_add(cache, chunk);
 }
 
-stk_status chunk_cache_error(const struct chunk_cache *cache, uint32_t chunk,
-                             struct stk_error *err)
+stk_status chunk_cache_error(const struct chunk_cache *cache, uint32_t chunk, struct stk_error *err)
 {
     const struct entry *entry = &cache->entries[chunk];
     if (!entry->error)

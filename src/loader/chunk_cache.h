@@ -1,8 +1,9 @@
 /* chunk_cache.h -- decoded chunks in memory: each is decoded once while somebody needs it.
- * Owns: the chunks' memory, counted against the loader's budget.   Threads: every function runs under the
- * loader's lock but chunk_cache_decode, which runs without it, and chunk_cache_data, which is for chunks
- * that a slot holds and that are ready.   Errors: a chunk that cannot be decoded is ready with a status.
- * Not here: how bytes are decoded (dataset/chunk_read.h), which chunks come next (admit.h). */
+ * Owns: the chunks' memory, counted against the loader's budget.   Threads: every function runs
+ * under the loader's lock but chunk_cache_decode, which runs without it, and chunk_cache_data,
+ * which is for chunks that a slot holds and that are ready.   Errors: a chunk that cannot be
+ * decoded is ready with a status. Not here: how bytes are decoded (dataset/chunk_read.h), which
+ * chunks come next (admit.h). */
 #ifndef LOADER_CHUNK_CACHE_H
 #define LOADER_CHUNK_CACHE_H
 
@@ -18,10 +19,12 @@ STK_CHECK stk_status chunk_cache_new(struct chunk_cache **out, struct stk_datase
 void chunk_cache_free(struct chunk_cache *cache); /* NULL is fine */
 
 enum chunk_urgency { CHUNK_IF_IT_FITS, CHUNK_ANYWAY };
-/* Holds a chunk: reserves its memory and queues it for decoding when it is not there. Chunks that nobody
- * holds make room. 0: it does not fit now. */
+/* Holds a chunk: reserves its memory and queues it for decoding when it is not there. Chunks that
+ * nobody holds make room. 0: it does not fit now. */
 int chunk_cache_hold(struct chunk_cache *cache, uint32_t chunk, enum chunk_urgency urgency);
 void chunk_cache_release(struct chunk_cache *cache, uint32_t chunk);
+/* Lets go of the chunk that nobody holds and that was left longest ago. 0: all are held. */
+int chunk_cache_evict(struct chunk_cache *cache);
 int chunk_cache_ready(const struct chunk_cache *cache, uint32_t chunk);
 
 /* The next chunk to decode, oldest first; it is the caller's to decode. 0: none. */

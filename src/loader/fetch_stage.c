@@ -5,8 +5,8 @@
 
 #include "base/fail.h"
 
-/* Values below this are copied from a map, above it they are read: a read of 16 KiB costs about as much as
- * the faults and the copy (docs/architecture.md, "Two ways to the bytes"). */
+/* Values below this are copied from a map, above it they are read: a read of 16 KiB costs about as
+ * much as the faults and the copy (docs/architecture.md, "Two ways to the bytes"). */
 #define MAP_BELOW (16 << 10)
 /* Reads that lie closer than this become one; the bytes between them go to waste. */
 #define MERGE_GAP FETCH_WASTE
@@ -39,8 +39,8 @@ static int value_is_expected(const struct field_layout *layout, const struct ext
     return extent->length == layout->field->head + layout->field->payload;
 }
 
-/* Pages of a map that are not in memory would be faulted in one by one; asked for ahead, the disk sees them
- * all at once. */
+/* Pages of a map that are not in memory would be faulted in one by one; asked for ahead, the disk
+ * sees them all at once. */
 static void map_ask(const uint8_t *from, uint64_t length)
 {
     uintptr_t start = (uintptr_t)from & ~(uintptr_t)4095;
@@ -175,7 +175,8 @@ void fetch_done(struct worker *worker, struct span *span, struct store_read *rea
     uint32_t number = (uint32_t)(read - span->reads);
     for (uint32_t i = 0; i < span->piece_count; i++)
         if (span->pieces[i].read == number)
-            span->slot->how[span->pieces[i].value] = HOW_ODD; /* alone it may be good, or has words */
+            span->slot->how[span->pieces[i].value] =
+                HOW_ODD; /* alone it may be good, or has words */
 }
 
 static stk_status fetch_resolve(struct worker *worker, struct span *span)
@@ -186,9 +187,9 @@ static stk_status fetch_resolve(struct worker *worker, struct span *span)
         return STK_OK;
     plan_samples(loader->plan, NULL, slot->epoch, slot->share.first + span->first, span->count,
                  slot->samples + span->first);
-    return dataset_resolve(loader->dataset, slot->samples + span->first, span->count,
-                           worker->resolve,
-                           slot->extents + (uint64_t)span->first * loader->layout.field_count, NULL);
+    return dataset_resolve(
+        loader->dataset, slot->samples + span->first, span->count, worker->resolve,
+        slot->extents + (uint64_t)span->first * loader->layout.field_count, NULL);
 }
 
 void fetch_step(struct worker *worker, struct span *span)

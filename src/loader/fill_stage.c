@@ -10,7 +10,8 @@
 
 #define SUBSTITUTE_TRIES 16
 
-/* --- copying from memory ----------------------------------------------------------------------- */
+/* --- copying from memory -----------------------------------------------------------------------
+ */
 
 static int head_is_known(const struct dataset_field *field, const uint8_t *head)
 {
@@ -62,7 +63,8 @@ static stk_status copy_span(void *user)
     return STK_OK;
 }
 
-/* A file that was cut short under its map: find out which samples are hit; their reads will say why. */
+/* A file that was cut short under its map: find out which samples are hit; their reads will say
+ * why. */
 static void copy_each(struct copy_job job)
 {
     uint32_t fields = job.loader->layout.field_count, end = job.first + job.count;
@@ -80,10 +82,8 @@ static long major_faults(void)
 
 static void fill_copy(struct worker *worker, struct span *span)
 {
-    struct copy_job job = {.loader = worker->loader,
-                           .slot = span->slot,
-                           .first = span->first,
-                           .count = span->count};
+    struct copy_job job = {
+        .loader = worker->loader, .slot = span->slot, .first = span->first, .count = span->count};
     uint32_t fields = worker->loader->layout.field_count, copies = 0;
     const uint8_t *how = span->slot->how + (uint64_t)span->first * fields;
     for (uint32_t v = 0; v < span->count * fields; v++)
@@ -97,7 +97,8 @@ static void fill_copy(struct worker *worker, struct span *span)
     atomic_fetch_add_explicit(&worker->copies, copies, memory_order_relaxed);
 }
 
-/* --- finishing one value ----------------------------------------------------------------------- */
+/* --- finishing one value -----------------------------------------------------------------------
+ */
 
 static void *worker_scratch(struct worker *worker, uint64_t size)
 {
@@ -117,8 +118,8 @@ static stk_status value_finish(struct worker *worker, const struct codec_ops *co
                                struct stk_error *err)
 {
     uint64_t size = stk_tensor_size(to);
-    stk_status status = codec->finish(
-        head, to, worker->scratch_size >= size ? worker->scratch : NULL, err);
+    stk_status status =
+        codec->finish(head, to, worker->scratch_size >= size ? worker->scratch : NULL, err);
     if (status != STK_MEMORY || worker->scratch_size >= size || !worker_scratch(worker, size))
         return status;
     return codec->finish(head, to, worker->scratch, err);
@@ -178,7 +179,8 @@ static stk_status finish_item(struct worker *worker, struct slot *slot, uint32_t
     return STK_OK;
 }
 
-static void value_missing(const struct layout *layout, struct slot *slot, uint32_t place, uint32_t f)
+static void value_missing(const struct layout *layout, struct slot *slot, uint32_t place,
+                          uint32_t f)
 {
     struct stk_batch_field *field = &slot->box->fields[f];
     const struct field_layout *shape = &layout->fields[f];
@@ -218,7 +220,8 @@ static stk_status finish_value(struct worker *worker, struct slot *slot, uint32_
     return STK_OK;
 }
 
-/* --- odd samples and substitutes: one by one, through the dataset's own reader ------------------ */
+/* --- odd samples and substitutes: one by one, through the dataset's own reader ------------------
+ */
 
 static void shape_text(const struct stk_tensor *tensor, char *out, size_t cap)
 {
@@ -242,11 +245,11 @@ static stk_status fail_shape(const struct dataset_field *field, const struct stk
     char here[128], there[128];
     shape_text(got, here, sizeof here);
     shape_text(&field->field.shape, there, sizeof there);
-    stk_status status =
-        fail(err, STK_SHAPE, "the sample has shape %s, but sample %llu has %s", here,
-             (unsigned long long)field->probed, there);
+    stk_status status = fail(err, STK_SHAPE, "the sample has shape %s, but sample %llu has %s",
+                             here, (unsigned long long)field->probed, there);
     if (got->dtype == field->field.shape.dtype)
-        fail_remedy(err, "give ragged=\"pad\" or ragged=\"list\" to batch samples of unequal shape");
+        fail_remedy(err,
+                    "give ragged=\"pad\" or ragged=\"list\" to batch samples of unequal shape");
     else
         fail_remedy(err, "all values of a field must have one dtype: convert the odd ones");
     return status;
@@ -342,17 +345,17 @@ static void fill_bad(struct worker *worker, struct slot *slot, uint32_t place,
     struct slot_bad bad = {.place = place, .substitute = STK_NOWHERE, .error = *error};
     if (loader->bad_policy == STK_BAD_REPLACE) {
         for (uint32_t attempt = 0; attempt < SUBSTITUTE_TRIES; attempt++) {
-            uint64_t sample = plan_substitute(loader->plan, slot->epoch,
-                                              slot->share.first + place, attempt);
-            if (sample == slot->samples[place] ||
-                fill_alone(worker, slot, place, sample, NULL))
+            uint64_t sample =
+                plan_substitute(loader->plan, slot->epoch, slot->share.first + place, attempt);
+            if (sample == slot->samples[place] || fill_alone(worker, slot, place, sample, NULL))
                 continue;
             bad.substitute = sample;
             break;
         }
         if (bad.substitute == STK_NOWHERE)
-            fail_remedy(&bad.error, "none of %d substitutes could be read either: most of the "
-                                    "data is bad, see `stoker verify`",
+            fail_remedy(&bad.error,
+                        "none of %d substitutes could be read either: most of the "
+                        "data is bad, see `stoker verify`",
                         SUBSTITUTE_TRIES);
         else
             slot->box->samples[place] = bad.substitute;
@@ -362,7 +365,8 @@ static void fill_bad(struct worker *worker, struct slot *slot, uint32_t place,
     pthread_mutex_unlock(&loader->lock);
 }
 
-/* --- the step ---------------------------------------------------------------------------------- */
+/* --- the step ----------------------------------------------------------------------------------
+ */
 
 static void fill_sample(struct worker *worker, struct slot *slot, uint32_t place)
 {

@@ -34,8 +34,9 @@ static stk_status field_init(struct field_layout *layout, const struct dataset_f
     layout->item = field->field.kind == STK_KIND_INT ? sizeof(int64_t) : field->payload;
     layout->side = field->field.kind == STK_KIND_INT ? DATASET_MAX_INT_LENGTH : field->head;
     if (field->field.shape.rank >= STK_MAX_RANK) {
-        stk_status status = fail(err, STK_UNSUPPORTED, "a tensor of %d axes has no room for the "
-                                                       "batch's axis (%d at most)",
+        stk_status status = fail(err, STK_UNSUPPORTED,
+                                 "a tensor of %d axes has no room for the "
+                                 "batch's axis (%d at most)",
                                  field->field.shape.rank, STK_MAX_RANK - 1);
         fail_field(err, field->field.name);
         return status;
@@ -80,6 +81,7 @@ uint64_t layout_typical(const struct layout *layout)
     uint64_t bytes = layout->item;
     for (uint32_t f = 0; f < layout->field_count; f++)
         if (layout->fields[f].place != PLACE_DENSE)
-            bytes += (layout->fields[f].field->min_length + layout->fields[f].field->max_length) / 2;
+            bytes +=
+                (layout->fields[f].field->min_length + layout->fields[f].field->max_length) / 2;
     return bytes ? bytes : 1;
 }

@@ -1,6 +1,6 @@
 /* layout.h -- decides, once at open, how the fields of every batch are laid out.
- * Owns: layout->fields, until layout_reset.   Threads: any, at open.   Errors: STK_USAGE, STK_MEMORY.
- * Not here: the memory itself (box.h). */
+ * Owns: layout->fields, until layout_reset.   Threads: any, at open.   Errors: STK_USAGE,
+ * STK_MEMORY. Not here: the memory itself (box.h). */
 #ifndef LOADER_LAYOUT_H
 #define LOADER_LAYOUT_H
 

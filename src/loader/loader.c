@@ -16,7 +16,8 @@
 #define TRIM_EVERY 4      /* batches between two looks at resident pages */
 #define QUARANTINE_MOST 65536
 
-/* --- starting ---------------------------------------------------------------------------------- */
+/* --- starting ----------------------------------------------------------------------------------
+ */
 
 static stk_status workers_init(struct stk_loader *loader, struct stk_error *err)
 {
@@ -28,8 +29,8 @@ static stk_status workers_init(struct stk_loader *loader, struct stk_error *err)
     return STK_OK;
 }
 
-/* Threads are started by the first next: a loader that was only opened may still be forked. With fewer
- * threads than asked for it goes on, with a notice. */
+/* Threads are started by the first next: a loader that was only opened may still be forked. With
+ * fewer threads than asked for it goes on, with a notice. */
 static stk_status loader_start(struct stk_loader *loader, struct stk_error *err)
 {
     stk_status status = workers_init(loader, err);
@@ -72,7 +73,8 @@ static void caller_leave(struct stk_loader *loader)
     atomic_store(&loader->busy, 0);
 }
 
-/* --- waiting ----------------------------------------------------------------------------------- */
+/* --- waiting -----------------------------------------------------------------------------------
+ */
 
 static struct slot *oldest_slot(struct stk_loader *loader)
 {
@@ -114,7 +116,8 @@ static int64_t smaller(int64_t a, int64_t b)
 static stk_status wait_ready(struct stk_loader *loader, int64_t timeout_ns)
 {
     int64_t begin = clock_now(), now = begin, told = 0;
-    int64_t limit = timeout_ns < 0 || begin > INT64_MAX - timeout_ns ? INT64_MAX : begin + timeout_ns;
+    int64_t limit =
+        timeout_ns < 0 || begin > INT64_MAX - timeout_ns ? INT64_MAX : begin + timeout_ns;
     for (;;) {
         struct slot *slot = oldest_slot(loader);
         if (slot && atomic_load_explicit(&slot->done, memory_order_acquire))
@@ -134,7 +137,8 @@ static stk_status wait_ready(struct stk_loader *loader, int64_t timeout_ns)
     }
 }
 
-/* --- taking ------------------------------------------------------------------------------------ */
+/* --- taking ------------------------------------------------------------------------------------
+ */
 
 /* Only what is delivered counts, and in order: the list is the same for any number of threads. */
 static void quarantine_add(struct stk_loader *loader, const struct slot *slot,
@@ -255,7 +259,8 @@ void stk_loader_cancel(struct stk_loader *loader)
     pthread_mutex_unlock(&loader->lock);
 }
 
-/* --- moving ------------------------------------------------------------------------------------ */
+/* --- moving ------------------------------------------------------------------------------------
+ */
 
 /* Under lock: what is in flight is passed on unread, and its memory goes back. */
 static void drop_in_flight(struct stk_loader *loader)
@@ -299,7 +304,8 @@ stk_status stk_loader_seek(struct stk_loader *loader, uint64_t epoch, uint64_t p
     return STK_OK;
 }
 
-/* --- asking ------------------------------------------------------------------------------------ */
+/* --- asking ------------------------------------------------------------------------------------
+ */
 
 uint64_t stk_loader_steps(const struct stk_loader *loader)
 {

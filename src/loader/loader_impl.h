@@ -1,9 +1,10 @@
 /* loader_impl.h -- what the loader's own files share: the loader itself.
- * Owns: see stoker/loader.h.   Threads: `lock` guards what names it; the rest is set at open, or names its
- * owner.   Errors: none.   Not here: any behaviour.
+ * Owns: see stoker/loader.h.   Threads: `lock` guards what names it; the rest is set at open, or
+ * names its owner.   Errors: none.   Not here: any behaviour.
  *
- * Batches are numbered by admission: `taken` is the next one the caller gets, `admitted` the next one to be
- * admitted, and batch n lives in slots[n % depth]. A slot is free again when its batch was taken. */
+ * Batches are numbered by admission: `taken` is the next one the caller gets, `admitted` the next
+ * one to be admitted, and batch n lives in slots[n % depth]. A slot is free again when its batch
+ * was taken. */
 #ifndef LOADER_LOADER_IMPL_H
 #define LOADER_LOADER_IMPL_H
 
@@ -27,7 +28,8 @@ struct stk_loader {
     struct plan *plan;
     struct layout layout;
     struct box_pool *pool;
-    struct chunk_cache *chunks; /* NULL: the dataset has none; under lock but where its header says */
+    struct chunk_cache
+        *chunks; /* NULL: the dataset has none; under lock but where its header says */
     struct trace *trace;
     struct trace_ring *ring; /* the caller's */
     char *trace_path;
@@ -46,21 +48,21 @@ struct stk_loader {
     long base_pages;      /* shared pages resident when it was opened */
 
     pthread_mutex_t lock;
-    pthread_cond_t work;  /* a slot was admitted or freed, a chunk is wanted, or stop */
-    pthread_cond_t ready; /* the oldest batch may be ready */
-    struct slot *slots;   /* [depth] */
+    pthread_cond_t work;              /* a slot was admitted or freed, a chunk is wanted, or stop */
+    pthread_cond_t ready;             /* the oldest batch may be ready */
+    struct slot *slots;               /* [depth] */
     _Atomic uint64_t admitted, taken; /* stored under lock (release); loaded anywhere (acquire) */
     struct plan_cursor cursor;        /* under lock: admission's */
-    struct extent *resolve;           /* under lock: room for a batch's extents of the whole index */
+    struct extent *resolve; /* under lock: room for a batch's extents of the whole index */
     uint64_t admit_epoch, admit_position; /* under lock: where the next slot begins */
-    uint32_t *ahead;                  /* under lock: chunks held for the next group */
+    uint32_t *ahead;                      /* under lock: chunks held for the next group */
     uint32_t ahead_count;
     uint64_t ahead_group;
-    int idle;              /* under lock: workers waiting for work */
-    uint64_t wakes;        /* under lock: how often there was new work; a worker that saw the last one
-                              and found nothing may sleep */
-    _Atomic int stop;      /* the workers end; also cancels a chunk being decoded */
-    _Atomic int discard;   /* what is in flight is not wanted: spans are passed on unread */
+    int idle;            /* under lock: workers waiting for work */
+    uint64_t wakes;      /* under lock: how often there was new work; a worker that saw the last one
+                            and found nothing may sleep */
+    _Atomic int stop;    /* the workers end; also cancels a chunk being decoded */
+    _Atomic int discard; /* what is in flight is not wanted: spans are passed on unread */
     _Atomic int cancelled; /* next gives up once */
 
     /* the caller's thread */

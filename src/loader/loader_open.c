@@ -16,13 +16,14 @@
 
 #define MEMORY_DEFAULT ((uint64_t)2 << 30)
 #define STALL_DEFAULT 30.0
-#define SPAN_BYTES (64 << 10)      /* worth one claim */
-#define AHEAD_BYTES (32 << 20)     /* what small batches may fill ahead */
-#define DEPTH_LEAST 3              /* one being filled, one ready, one in between */
+#define SPAN_BYTES (64 << 10)  /* worth one claim */
+#define AHEAD_BYTES (32 << 20) /* what small batches may fill ahead */
+#define DEPTH_LEAST 3          /* one being filled, one ready, one in between */
 #define DEPTH_MOST 8
-#define SAMPLES_AN_OBJECT 4        /* from here on an object is worth a map */
+#define SAMPLES_AN_OBJECT 4 /* from here on an object is worth a map */
 
-/* --- choosing ---------------------------------------------------------------------------------- */
+/* --- choosing ----------------------------------------------------------------------------------
+ */
 
 static void choose_span(struct stk_loader *loader)
 {
@@ -32,8 +33,8 @@ static void choose_span(struct stk_loader *loader)
     loader->span = span < 1 ? 1 : (uint32_t)span;
 }
 
-/* Two or three large batches in flight beat eight (first touch is what costs); small ones go deeper, so that
- * the caller and the workers seldom wait for each other. */
+/* Two or three large batches in flight beat eight (first touch is what costs); small ones go
+ * deeper, so that the caller and the workers seldom wait for each other. */
 static void choose_depth(struct stk_loader *loader, uint32_t asked, uint64_t limit)
 {
     uint64_t box = layout_typical(&loader->layout) * loader->layout.capacity + 1;
@@ -75,10 +76,9 @@ static stk_status check_budget(struct stk_loader *loader, uint64_t limit, struct
         least += box_size(&loader->layout, loader->layout.capacity, NULL);
     if (least <= limit)
         return STK_OK;
-    stk_status status = fail(err, STK_MEMORY,
-                             "one batch needs %llu MiB, but the memory budget is %llu MiB",
-                             (unsigned long long)((least >> 20) + 1),
-                             (unsigned long long)(limit >> 20));
+    stk_status status =
+        fail(err, STK_MEMORY, "one batch needs %llu MiB, but the memory budget is %llu MiB",
+             (unsigned long long)((least >> 20) + 1), (unsigned long long)(limit >> 20));
     fail_remedy(err, chunks ? "give a larger memory=, a smaller batch_size= or a smaller reach="
                             : "give a larger memory= or a smaller batch_size=");
     return status;
@@ -118,7 +118,8 @@ static stk_status check_options(const struct stk_loader_options *options, struct
     return STK_OK;
 }
 
-/* --- making ------------------------------------------------------------------------------------ */
+/* --- making ------------------------------------------------------------------------------------
+ */
 
 static stk_status make_slots(struct stk_loader *loader, struct stk_error *err)
 {
@@ -158,16 +159,16 @@ static stk_status make_parts(struct stk_loader *loader, const struct stk_loader_
     uint64_t limit = options->memory ? options->memory : MEMORY_DEFAULT;
     stk_status status = plan_new(&loader->plan, loader->dataset, options, err);
     if (!status)
-        status = layout_init(&loader->layout, loader->dataset, options,
-                             plan_capacity(loader->plan), err);
+        status = layout_init(&loader->layout, loader->dataset, options, plan_capacity(loader->plan),
+                             err);
     if (status)
         return status;
     loader->layout.mask = loader->plan->last == STK_LAST_MASK;
     loader->early = needs_early(loader);
     choose_span(loader);
     choose_depth(loader, options->depth, limit);
-    loader->fixed_bytes = loader->depth * slot_size(&loader->layout) +
-                          loader->worker_count * worker_size(loader);
+    loader->fixed_bytes =
+        loader->depth * slot_size(&loader->layout) + loader->worker_count * worker_size(loader);
     status = check_budget(loader, limit, err);
     if (!status)
         status = box_pool_new(&loader->pool, limit, err);
@@ -176,8 +177,8 @@ static stk_status make_parts(struct stk_loader *loader, const struct stk_loader_
     budget_force(box_pool_budget(loader->pool), loader->fixed_bytes);
     status = make_slots(loader, err);
     if (!status && index_chunk_count(dataset_index(loader->dataset)) > 0)
-        status = chunk_cache_new(&loader->chunks, loader->dataset, box_pool_budget(loader->pool),
-                                 err);
+        status =
+            chunk_cache_new(&loader->chunks, loader->dataset, box_pool_budget(loader->pool), err);
     if (!status)
         status = plan_cursor_init(&loader->cursor, loader->plan, err);
     if (!status)
@@ -227,7 +228,8 @@ done:
     return status;
 }
 
-/* --- closing ----------------------------------------------------------------------------------- */
+/* --- closing -----------------------------------------------------------------------------------
+ */
 
 static void stop_workers(struct stk_loader *loader)
 {

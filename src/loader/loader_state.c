@@ -44,7 +44,8 @@ stk_status stk_loader_save(const struct stk_loader *loader, char *text, size_t c
     struct identity id;
     uint64_t epoch = loader->epoch, position = loader->position;
     identity_of(loader, &id);
-    if (plan_steps(loader->plan, position) == 0) { /* a finished epoch is the start of the next one */
+    if (plan_steps(loader->plan, position) ==
+        0) { /* a finished epoch is the start of the next one */
         epoch++;
         position = 0;
     }
@@ -64,8 +65,8 @@ stk_status stk_loader_save(const struct stk_loader *loader, char *text, size_t c
 static stk_status differs(struct stk_error *err, const char *name, const char *theirs,
                           const char *ours, const char *remedy)
 {
-    stk_status status = fail(err, STK_MISMATCH, "the state's %s is %s, this loader's is %s", name,
-                             theirs, ours);
+    stk_status status =
+        fail(err, STK_MISMATCH, "the state's %s is %s, this loader's is %s", name, theirs, ours);
     fail_remedy(err, "%s", remedy);
     return status;
 }

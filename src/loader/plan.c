@@ -36,8 +36,8 @@ static stk_status weights_check(const double *weights, uint64_t n, double *sum,
     return STK_OK;
 }
 
-/* Walker's alias method (Vose's construction): small places are topped up from large ones. One array
- * serves as both stacks: small ones grow from the left, large ones from the right. */
+/* Walker's alias method (Vose's construction): small places are topped up from large ones. One
+ * array serves as both stacks: small ones grow from the left, large ones from the right. */
 static void weights_balance(struct plan *plan, uint64_t *stack)
 {
     uint64_t n = plan->samples, small = 0, large = n;
@@ -85,9 +85,11 @@ done:
     return status;
 }
 
-/* --- local order ------------------------------------------------------------------------------- */
+/* --- local order -------------------------------------------------------------------------------
+ */
 
-/* The chunks as ranges of samples; samples between them (of plain shards) are ranges of their own. */
+/* The chunks as ranges of samples; samples between them (of plain shards) are ranges of their own.
+ */
 static stk_status chunks_collect(struct plan *plan, uint64_t *largest, struct stk_error *err)
 {
     const struct index *index = dataset_index(plan->dataset);
@@ -182,12 +184,15 @@ static stk_status local_init(struct plan *plan, const struct stk_loader_options 
         plan->reach = fit < 1 ? 1 : fit > REACH_MOST ? REACH_MOST : (uint32_t)fit;
     }
     plan->group_count = (plan->chunk_count + plan->reach - 1) / plan->reach;
-    if (!dataset_is_whole(plan->dataset))
+    int whole = dataset_is_whole(plan->dataset) &&
+                plan->samples == index_samples(dataset_index(plan->dataset));
+    if (!whole)
         return chunks_group_subset(plan, err);
     return STK_OK;
 }
 
-/* --- making ------------------------------------------------------------------------------------ */
+/* --- making ------------------------------------------------------------------------------------
+ */
 
 static stk_status plan_set_order(struct plan *plan, const struct stk_loader_options *options,
                                  struct stk_error *err)
@@ -277,7 +282,8 @@ void plan_cursor_reset(struct plan_cursor *cursor)
     *cursor = (struct plan_cursor){.epoch = STK_NOWHERE};
 }
 
-/* --- asking ------------------------------------------------------------------------------------ */
+/* --- asking ------------------------------------------------------------------------------------
+ */
 
 static void cursor_turn(const struct plan *plan, struct plan_cursor *cursor, uint64_t epoch)
 {

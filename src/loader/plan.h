@@ -1,18 +1,19 @@
 /* plan.h -- which sample comes when: a pure function of (dataset, options, seed, epoch, position).
- * Owns: the weights' table, and for the local order a table of chunks.   Threads: immutable once made;
- * a cursor belongs to one thread at a time.   Errors: status from plan_new.
- * Not here: reading (fetch_stage.h), where a loader stands (loader_state.c).
+ * Owns: the weights' table, and for the local order a table of chunks.   Threads: immutable once
+ * made; a cursor belongs to one thread at a time.   Errors: status from plan_new. Not here: reading
+ * (fetch_stage.h), where a loader stands (loader_state.c).
  *
- * An epoch is one sequence of positions 0 .. samples-1. A step takes the next `global` of them, whatever
- * the number of ranks; each rank takes a share of the step. World size does not enter the order. */
+ * An epoch is one sequence of positions 0 .. samples-1. A step takes the next `global` of them,
+ * whatever the number of ranks; each rank takes a share of the step. World size does not enter the
+ * order. */
 #ifndef LOADER_PLAN_H
 #define LOADER_PLAN_H
 
 #include <stdint.h>
 
+#include "stoker/loader.h"
 #include "base/random.h"
 #include "dataset/dataset_view.h"
-#include "stoker/loader.h"
 
 struct plan_chunk {
     uint64_t first, count; /* places in plan->grouped, or samples when that is NULL */
@@ -49,7 +50,8 @@ STK_CHECK stk_status plan_cursor_init(struct plan_cursor *cursor, const struct p
                                       struct stk_error *err);
 void plan_cursor_reset(struct plan_cursor *cursor);
 
-/* The samples of the index at n positions of an epoch. cursor may be NULL but for the local order. */
+/* The samples of the index at n positions of an epoch. cursor may be NULL but for the local order.
+ */
 void plan_samples(const struct plan *plan, struct plan_cursor *cursor, uint64_t epoch,
                   uint64_t position, uint32_t n, uint64_t *out);
 /* The sample that stands in for a bad one: the attempt-th try. */
@@ -69,8 +71,8 @@ uint32_t plan_capacity(const struct plan *plan);
 /* Steps from `position` to the end of the epoch; 0: it is over. */
 uint64_t plan_steps(const struct plan *plan, uint64_t position);
 
-/* Local order: the group of chunks that holds `position`, and the j-th chunk of a group as a sample that
- * lies in it (STK_NOWHERE past its last): what is read ahead. */
+/* Local order: the group of chunks that holds `position`, and the j-th chunk of a group as a sample
+ * that lies in it (STK_NOWHERE past its last): what is read ahead. */
 uint64_t plan_group(const struct plan *plan, struct plan_cursor *cursor, uint64_t epoch,
                     uint64_t position);
 uint64_t plan_group_sample(const struct plan *plan, const struct plan_cursor *cursor,

@@ -2,9 +2,9 @@
  * Owns: nothing.   Threads: any.   Errors: none; where it cannot be told, nothing happens.
  * Not here: the budget of what is allocated (work/budget.h).
  *
- * Pages of maps are the kernel's and can be taken back at any time; but they count as this process's
- * resident memory, and a user who set a budget looks at that. So they are kept within what the budget leaves
- * over. */
+ * Pages of maps are the kernel's and can be taken back at any time; but they count as this
+ * process's resident memory, and a user who set a budget looks at that. So they are kept within
+ * what the budget leaves over. */
 #ifndef LOADER_RESIDENT_H
 #define LOADER_RESIDENT_H
 

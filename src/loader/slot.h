@@ -1,8 +1,8 @@
 /* slot.h -- the bookkeeping of one batch on its way: admit -> fetch -> fill -> caller.
- * Owns: its arrays, made once; its box, from admission until the caller takes it.   Threads: written by
- * admission before `next` is published; then each span's places belong to the worker that claimed it;
- * shared fields name their rule.   Errors: a bad sample is an entry of `bad`; it never stops a worker.
- * Not here: when slots move on (admit.h, worker.h). */
+ * Owns: its arrays, made once; its box, from admission until the caller takes it.   Threads:
+ * written by admission before `next` is published; then each span's places belong to the worker
+ * that claimed it; shared fields name their rule.   Errors: a bad sample is an entry of `bad`; it
+ * never stops a worker. Not here: when slots move on (admit.h, worker.h). */
 #ifndef LOADER_SLOT_H
 #define LOADER_SLOT_H
 
@@ -18,9 +18,9 @@ enum how {
     HOW_VALUE,   /* the extent is the value */
     HOW_MAP,     /* in a map: to be copied under a guard */
     HOW_MEMORY,  /* in a decoded chunk: to be copied */
-    HOW_PLACED,  /* the payload is in its place in the box, what came before it in the side memory */
-    HOW_READY,   /* nothing is left to do */
-    HOW_ODD      /* not as expected, or its read failed: read again alone, with all checks */
+    HOW_PLACED, /* the payload is in its place in the box, what came before it in the side memory */
+    HOW_READY,  /* nothing is left to do */
+    HOW_ODD     /* not as expected, or its read failed: read again alone, with all checks */
 };
 
 /* A sample that could not be delivered, and what came in its place. */
@@ -37,8 +37,8 @@ struct slot {
     uint64_t epoch, position; /* where the step begins */
     struct plan_share share;
     uint32_t span;            /* samples claimed at a time */
-    _Atomic uint32_t next;    /* first unclaimed place; 0 is published by admission (release), and claims
-                                 (acquire) add to it. SLOT_CLOSED or more: nothing to claim */
+    _Atomic uint32_t next;    /* first unclaimed place; 0 is published by admission (release), and
+                                 claims    (acquire) add to it. SLOT_CLOSED or more: nothing to claim */
     _Atomic uint32_t limit;   /* share.real, for whoever looks before claiming */
     _Atomic uint32_t pending; /* spans not done, and one until all may be claimed; who makes it 0
                                  (acq_rel) passes the slot on */
@@ -54,10 +54,11 @@ struct slot {
     uint8_t *side;          /* heads and ASCII numbers, by field */
     uint32_t *chunks;       /* held; under the loader's lock */
     uint32_t chunk_count, chunk_cap;
-    int fetching;           /* under the loader's lock: some held chunk is not ready */
-    struct slot_bad *bad;   /* under the loader's lock; sorted by place */
-    struct slot_bad spare;  /* stands in when there is no memory for an entry: the batch is an error */
-    int spare_used;         /* under the loader's lock */
+    int fetching;         /* under the loader's lock: some held chunk is not ready */
+    struct slot_bad *bad; /* under the loader's lock; sorted by place */
+    struct slot_bad
+        spare;      /* stands in when there is no memory for an entry: the batch is an error */
+    int spare_used; /* under the loader's lock */
 };
 
 /* Bytes of the arrays of one slot. */
@@ -77,8 +78,8 @@ void slot_drop_bad(struct slot *slot);
 /* Adds a copy, keeping places in order. Without memory for it the batch becomes an error. */
 void slot_add_bad(struct slot *slot, const struct slot_bad *bad);
 
-/* After the last span: pads what is to be padded and clears masked places. STK_SHAPE when samples do not
- * fit together; then *place is the sample that does not. */
+/* After the last span: pads what is to be padded and clears masked places. STK_SHAPE when samples
+ * do not fit together; then *place is the sample that does not. */
 STK_CHECK stk_status slot_finish(struct slot *slot, const struct layout *layout, uint32_t *place,
                                  struct stk_error *err);
 

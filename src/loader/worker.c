@@ -7,12 +7,13 @@
 #include "loader/fill_stage.h"
 #include "work/cores.h"
 
-#define QUEUE_DEPTH 64  /* reads in flight a worker */
-#define SPANS_MOST 32   /* spans in flight a worker */
-#define WORKER_NICE 5   /* launching kernels late costs more than decoding late */
+#define QUEUE_DEPTH 64   /* reads in flight a worker */
+#define SPANS_MOST 32    /* spans in flight a worker */
+#define WORKER_NICE 5    /* launching kernels late costs more than decoding late */
 #define REAP_NS 50000000 /* how long a wait for reads lasts before stop is looked at */
 
-/* --- making ------------------------------------------------------------------------------------ */
+/* --- making ------------------------------------------------------------------------------------
+ */
 
 static uint64_t span_values(const struct stk_loader *loader)
 {
@@ -86,10 +87,12 @@ void worker_reset(struct worker *worker)
     *worker = (struct worker){0};
 }
 
-/* --- one turn ---------------------------------------------------------------------------------- */
+/* --- one turn ----------------------------------------------------------------------------------
+ */
 
-/* Claims the next places of the oldest slot that has any. A slot that is taken and admitted anew meanwhile
- * does no harm: until its `next` is 0 again every claim comes out at SLOT_CLOSED or above. */
+/* Claims the next places of the oldest slot that has any. A slot that is taken and admitted anew
+ * meanwhile does no harm: until its `next` is 0 again every claim comes out at SLOT_CLOSED or
+ * above. */
 static int worker_claim(struct stk_loader *loader, struct span *span)
 {
     uint64_t taken = atomic_load_explicit(&loader->taken, memory_order_acquire);
@@ -127,7 +130,8 @@ static void worker_finish_span(struct worker *worker, struct span *span)
     pthread_mutex_unlock(&loader->lock);
 }
 
-/* Takes back what was read; spans that are complete are filled at once, while their bytes are warm. */
+/* Takes back what was read; spans that are complete are filled at once, while their bytes are warm.
+ */
 static int worker_collect(struct worker *worker, int64_t wait_ns)
 {
     struct store_read *back[16];
@@ -201,7 +205,8 @@ int worker_turn(struct worker *worker, int64_t wait_ns)
     return worker->open_spans && worker_collect(worker, wait_ns);
 }
 
-/* --- the thread -------------------------------------------------------------------------------- */
+/* --- the thread --------------------------------------------------------------------------------
+ */
 
 /* Sleeps unless something changed since the turn that found nothing began. */
 static void worker_sleep(struct worker *worker)
@@ -232,7 +237,8 @@ static void *worker_run(void *user)
 stk_status worker_start(struct worker *worker, struct stk_error *err)
 {
     struct stk_loader *loader = worker->loader;
-    struct cores_place place = {.number = loader->local_rank * loader->worker_count + worker->number,
+    struct cores_place place = {.number =
+                                    loader->local_rank * loader->worker_count + worker->number,
                                 .pin = loader->pin,
                                 .nice = WORKER_NICE,
                                 .name = "stoker"};

@@ -1,6 +1,6 @@
 /* worker.h -- the threads that read and decode: one loop, no hand-over a sample.
- * Owns: its store queue, its spans and their reads, its reader for odd samples.   Threads: a worker is one
- * thread's; worker_run is that thread.   Errors: a failure of our own becomes a bad sample.
+ * Owns: its store queue, its spans and their reads, its reader for odd samples.   Threads: a worker
+ * is one thread's; worker_run is that thread.   Errors: a failure of our own becomes a bad sample.
  * Not here: what the steps do (fetch_stage.h, fill_stage.h). */
 #ifndef LOADER_WORKER_H
 #define LOADER_WORKER_H
@@ -37,8 +37,8 @@ struct worker {
     struct store_queue *queue;
     struct span *spans;
     uint32_t span_count, open_spans;
-    uint8_t *waste;         /* FETCH_WASTE bytes: what lies between merged values; never looked at */
-    struct extent *resolve; /* room for a span's extents of the whole index */
+    uint8_t *waste; /* FETCH_WASTE bytes: what lies between merged values; never looked at */
+    struct extent *resolve;    /* room for a span's extents of the whole index */
     struct stk_reader *reader; /* made when first needed */
     struct stk_value *values;
     void *scratch; /* for arrays in Fortran order; made when first needed */
@@ -56,8 +56,9 @@ STK_CHECK stk_status worker_init(struct worker *worker, struct stk_loader *loade
 STK_CHECK stk_status worker_start(struct worker *worker, struct stk_error *err);
 void worker_reset(struct worker *worker); /* after its thread was joined; zeroed is fine */
 
-/* One turn of the loop, for tests too: decodes a chunk, or claims and fetches a span, or takes reads back.
- * 0: there was nothing to do. wait_ns: how long to wait for reads when there is nothing else. */
+/* One turn of the loop, for tests too: decodes a chunk, or claims and fetches a span, or takes
+ * reads back. 0: there was nothing to do. wait_ns: how long to wait for reads when there is nothing
+ * else. */
 int worker_turn(struct worker *worker, int64_t wait_ns);
 
 #endif

@@ -100,7 +100,8 @@ static inline void fixture_member(gzFile file, const char *name, const void *dat
         assert_true(gzwrite(file, header, (unsigned)(512 - len % 512)) > 0);
 }
 
-/* shards of `each` samples: KEY.txt (the key repeated key % 5 times) and KEY.cls (the number). mode: gzopen's. */
+/* shards of `each` samples: KEY.txt (the key repeated key % 5 times) and KEY.cls (the number).
+ * mode: gzopen's. */
 static inline void fixture_shards(struct fixture *fixture, uint32_t shards, uint32_t each,
                                   const char *mode)
 {

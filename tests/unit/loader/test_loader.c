@@ -62,7 +62,8 @@ static void threads_queues_and_batch_sizes_do_not_change_the_bytes(void **state)
     const char *modes[] = {"wbT", "wb"};
     for (int m = 0; m < 2; m++) {
         fixture_shards(&fixture, 4, 25, modes[m]);
-        struct stk_loader_options options = {.batch_size = 8, .shuffle = 1, .seed = 4, .threads = 1};
+        struct stk_loader_options options = {
+            .batch_size = 8, .shuffle = 1, .seed = 4, .threads = 1};
         digest_of(&fixture, options, first);
         for (uint32_t threads = 2; threads <= 16; threads *= 2) {
             options.threads = threads;
@@ -301,8 +302,10 @@ static void opening_and_closing_leaves_no_files_behind(void **state)
     fixture_records(&fixture, 1000);
     int before = 0;
     for (int i = 0; i < 100; i++) {
-        struct stk_loader_options options = {
-            .batch_size = 16, .shuffle = 1, .threads = 2, .io = i % 2 ? STK_IO_URING : STK_IO_PREAD};
+        struct stk_loader_options options = {.batch_size = 16,
+                                             .shuffle = 1,
+                                             .threads = 2,
+                                             .io = i % 2 ? STK_IO_URING : STK_IO_PREAD};
         struct stk_loader *loader = fixture_loader(&fixture, &options);
         stk_batch_release(fixture_next(loader)); /* closed with reads in flight */
         stk_loader_close(loader);
@@ -313,7 +316,8 @@ static void opening_and_closing_leaves_no_files_behind(void **state)
     fixture_close(&fixture);
 }
 
-static void overwrite(const struct fixture *fixture, const char *name, long offset, const char *text)
+static void overwrite(const struct fixture *fixture, const char *name, long offset,
+                      const char *text)
 {
     char path[256];
     fixture_path(fixture, name, path, sizeof path);
@@ -396,6 +400,9 @@ static void replace_gives_a_fixed_substitute_and_names_the_bad_one(void **state)
 static void a_shard_cut_short_under_a_run_is_an_error_not_a_crash(void **state)
 {
     (void)state;
+#if defined(__SANITIZE_THREAD__)
+    skip(); /* its runtime does not let a handler jump out of a fault in memcpy */
+#endif
     struct fixture fixture;
     struct stk_batch *batch;
     struct stk_error err;
