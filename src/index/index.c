@@ -413,6 +413,11 @@ const char *index_path(const struct index *index)
     return index->path;
 }
 
+uint64_t index_size(const struct index *index)
+{
+    return index->header.file_size;
+}
+
 uint64_t index_skipped(const struct index *index)
 {
     return index->header.skipped;

@@ -68,6 +68,7 @@ const char *index_root(const struct index *index);
 const char *index_format(const struct index *index); /* "tar" */
 const char *index_path(const struct index *index);
 uint64_t index_skipped(const struct index *index);
+uint64_t index_size(const struct index *index); /* of its file, in bytes */
 /* Of keys, fields, lengths and the objects' names and sizes: the same wherever it was indexed; not
  * of mtime, inode or root. */
 void index_fingerprint(const struct index *index, uint8_t out[16]);

@@ -93,7 +93,7 @@ static int piece_before(const struct piece *a, const struct piece *b)
     return a->object != b->object ? a->object < b->object : a->offset < b->offset;
 }
 
-/* By object and offset; nearly sorted already, for fields of a sample lie in order. */
+/* One sample's, by object and offset: the order of fields need not be that of the bytes. */
 static void pieces_sort(struct piece *pieces, uint32_t n)
 {
     for (uint32_t i = 1; i < n; i++) {
@@ -199,12 +199,14 @@ void fetch_step(struct worker *worker, struct span *span)
     uint32_t fields = worker->loader->layout.field_count;
     stk_status status = fetch_resolve(worker, span);
     span->piece_count = span->read_count = span->open = 0;
-    for (uint32_t i = span->first; i < span->first + span->count; i++)
+    for (uint32_t i = span->first; i < span->first + span->count; i++) {
+        uint32_t before = span->piece_count;
         for (uint32_t f = 0; f < fields; f++)
             slot->how[(uint64_t)i * fields + f] =
                 status ? HOW_ODD : (uint8_t)fetch_value(worker, span, i, f);
+        pieces_sort(span->pieces + before, span->piece_count - before);
+    }
     if (span->piece_count) {
-        pieces_sort(span->pieces, span->piece_count);
         reads_build(worker, span);
         reads_submit(worker, span);
     }

@@ -9,11 +9,9 @@
 #include "base/memory.h"
 #include "loader/admit.h"
 #include "loader/loader_impl.h"
-#include "loader/resident.h"
 #include "loader/worker.h"
 
 #define SLICE_NS 10000000 /* a wait is looked at this often: what for, and for how long already */
-#define TRIM_EVERY 4      /* batches between two looks at resident pages */
 #define QUARANTINE_MOST 65536
 
 /* --- starting ----------------------------------------------------------------------------------
@@ -229,8 +227,8 @@ static stk_status next_batch(struct stk_loader *loader, int64_t timeout_ns, stru
     loader->last_return = clock_now();
     pthread_mutex_unlock(&loader->lock);
     trace_end(loader->ring, begin, "wait", loader->position, *out ? (*out)->bytes : 0);
-    if (*out && loader->mapped && loader->batches % TRIM_EVERY == 0)
-        resident_trim(loader);
+    if (loader->trims)
+        index_trim(dataset_index(loader->dataset));
     return status;
 }
 

@@ -41,11 +41,12 @@ struct stk_loader {
     enum store_queue_kind queue_kind;
     int early;  /* samples are resolved at admission: their sizes or chunks are needed there */
     int mapped; /* small values are copied from maps */
+    int trims; /* the index alone is larger than the budget leaves room for: let go of it each batch
+                */
     int pin;
     int64_t stall_ns;
     pid_t pid;
     uint64_t fixed_bytes; /* slots and workers: counted against the budget while open */
-    long base_pages;      /* shared pages resident when it was opened */
 
     pthread_mutex_t lock;
     pthread_cond_t work;              /* a slot was admitted or freed, a chunk is wanted, or stop */

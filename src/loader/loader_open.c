@@ -9,7 +9,6 @@
 #include "loader/admit.h"
 #include "loader/layout.h"
 #include "loader/loader_impl.h"
-#include "loader/resident.h"
 #include "loader/worker.h"
 #include "store/guard.h"
 #include "work/cores.h"
@@ -58,6 +57,29 @@ static uint64_t chunks_at_once(const struct stk_loader *loader)
     return chunks < most ? chunks : most;
 }
 
+/* Pages of maps are the kernel's, and it can take them back at any time; but they count as this
+ * process's resident memory, and a user who set a budget looks at that. So values are copied from
+ * maps only when all that would be mapped fits into what batches leave over; else they are read. */
+static stk_status choose_maps(struct stk_loader *loader, uint64_t limit, struct stk_error *err)
+{
+    const struct index *index = dataset_index(loader->dataset);
+    uint64_t batches = loader->fixed_bytes + (loader->depth + 1) * layout_typical(&loader->layout) *
+                                                 loader->layout.capacity;
+    uint64_t room = limit > batches ? limit - batches : 0, mapped = index_size(index);
+    uint32_t objects = index_object_count(index);
+    loader->trims = mapped > room;
+    loader->mapped = (uint64_t)objects * SAMPLES_AN_OBJECT <= index_samples(index);
+    for (uint32_t i = 0; loader->mapped && i < objects; i++) {
+        struct index_object object;
+        stk_status status = index_object(index, i, &object, err);
+        if (status)
+            return status;
+        mapped += object.size;
+        loader->mapped = mapped <= room;
+    }
+    return STK_OK;
+}
+
 /* A budget that not even one batch fits into is a mistake to be told now, not a slow run. */
 static stk_status check_budget(struct stk_loader *loader, uint64_t limit, struct stk_error *err)
 {
@@ -92,7 +114,6 @@ static int needs_early(const struct stk_loader *loader)
 
 static void take_options(struct stk_loader *loader, const struct stk_loader_options *options)
 {
-    const struct index *index = dataset_index(loader->dataset);
     uint32_t ranks = options->local_world_size ? options->local_world_size : 1;
     double stall = options->stall_seconds > 0 ? options->stall_seconds : STALL_DEFAULT;
     loader->bad_policy = options->bad;
@@ -101,8 +122,6 @@ static void take_options(struct stk_loader *loader, const struct stk_loader_opti
     loader->local_rank = options->local_rank;
     loader->pin = !options->no_pin;
     loader->stall_ns = (int64_t)(stall * 1e9);
-    loader->mapped =
-        (uint64_t)index_object_count(index) * SAMPLES_AN_OBJECT <= index_samples(index);
 }
 
 static stk_status check_options(const struct stk_loader_options *options, struct stk_error *err)
@@ -171,6 +190,8 @@ static stk_status make_parts(struct stk_loader *loader, const struct stk_loader_
         loader->depth * slot_size(&loader->layout) + loader->worker_count * worker_size(loader);
     status = check_budget(loader, limit, err);
     if (!status)
+        status = choose_maps(loader, limit, err);
+    if (!status)
         status = box_pool_new(&loader->pool, limit, err);
     if (status)
         return status;
@@ -215,7 +236,6 @@ stk_status stk_loader_open(struct stk_context *context, struct stk_dataset *data
     make_locks(loader);
     loader->context = context;
     loader->dataset = stk_dataset_keep(dataset);
-    loader->base_pages = resident_shared_pages();
     loader->ahead_group = STK_NOWHERE;
     take_options(loader, options);
     status = make_parts(loader, options, err);

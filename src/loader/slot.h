@@ -36,8 +36,9 @@ struct slot_bad {
 struct slot {
     uint64_t epoch, position; /* where the step begins */
     struct plan_share share;
-    uint32_t span;            /* samples claimed at a time */
-    _Atomic uint32_t next;    /* first unclaimed place; 0 is published by admission (release), and
+    uint32_t span; /* samples claimed at a time */
+    _Atomic uint32_t
+        next;                 /* first unclaimed place; 0 is published by admission (release), and
                                  claims    (acquire) add to it. SLOT_CLOSED or more: nothing to claim */
     _Atomic uint32_t limit;   /* share.real, for whoever looks before claiming */
     _Atomic uint32_t pending; /* spans not done, and one until all may be claimed; who makes it 0
