@@ -1,0 +1,88 @@
+# Stoker. `make help` lists what can be made.
+
+PREFIX ?= /usr/local
+JOBS ?= $(shell nproc)
+FUZZ_SECONDS ?= 10
+PYTHON = .venv/bin/python
+BUILD = cmake --build
+CTEST = ctest --output-on-failure --no-tests=error --timeout 60 -j $(JOBS)
+# Sanitizers reserve fixed ranges of addresses: where random placement can be switched off, it is.
+FIXED = $(shell setarch -R true 2> /dev/null && echo setarch -R)
+
+.PHONY: all help setup demo test test-unit test-asan test-tsan test-fuzz test-python fuzz gpu-test \
+        bench lint format wheel install clean
+.NOTPARALLEL:
+
+all: build/build.ninja ## the library and the command, C only: build/stoker, build/libstoker.*
+	@$(BUILD) build -j $(JOBS)
+
+help: ## this list
+	@grep -hE '^[a-z%-]+:.*## ' $(MAKEFILE_LIST) | \
+	    awk -F ':.*## ' '{ printf "make %-14s %s\n", $$1, $$2 }'
+
+setup: ## installs what is missing: system packages, .venv with the package; nothing the second time
+	@tools/setup.sh all
+
+demo: setup ## the usual loaders against Stoker, then a training run; prints the table
+	@$(PYTHON) examples/streaming/demo.py
+
+test: setup test-unit test-asan test-tsan test-fuzz test-python ## all tests, with set-up
+
+test-unit: all ## C unit tests
+	@$(BUILD) build -j $(JOBS) --target tests
+	@$(CTEST) --test-dir build
+
+test-asan: build/asan/build.ninja ## C unit tests under the address and undefined sanitizers
+	@$(BUILD) build/asan -j $(JOBS) --target all tests
+	@$(FIXED) $(CTEST) --test-dir build/asan
+
+test-tsan: build/tsan/build.ninja ## C unit tests of what has threads under the thread sanitizer
+	@$(BUILD) build/tsan -j $(JOBS) --target tests_store tests_work tests_loader
+	@$(FIXED) $(CTEST) --test-dir build/tsan -L '^(store|work|loader)$$'
+
+test-fuzz: build/fuzz/build.ninja ## fuzz targets for FUZZ_SECONDS each (10)
+	@$(BUILD) build/fuzz -j $(JOBS) --target tests_fuzz
+	@$(FIXED) tools/fuzz.sh build/fuzz $(FUZZ_SECONDS)
+
+test-python: setup all ## tests of the command, the package and the installed tree
+	@failed=0; for folder in cli python install; do \
+	    echo "pytest tests/$$folder"; $(PYTHON) -m pytest -q tests/$$folder || failed=1; \
+	done; exit $$failed
+
+fuzz: FUZZ_SECONDS = 300
+fuzz: test-fuzz ## fuzz targets for five minutes each
+
+gpu-test: setup ## tests that need a GPU
+	@if ls tests/gpu/test_*.py > /dev/null 2>&1; then $(PYTHON) -m pytest -q tests/gpu; \
+	else echo "gpu-test: skipped, there are no tests that need a GPU yet"; fi
+
+bench: setup ## all benchmarks
+	@$(PYTHON) -m bench.run all
+
+bench-%: setup ## one benchmark: make bench-tensors
+	@$(PYTHON) -m bench.run $*
+
+lint: setup ## formatting, include law, exports, both compilers with -Werror, Python
+	@tools/lint.sh $(JOBS)
+
+format: setup ## lays out C and Python as lint wants it
+	@find include src cli python tests tools examples bench -name '*.[ch]' | \
+	    xargs .venv/bin/clang-format -i
+	@.venv/bin/ruff check --quiet --fix --select I . && .venv/bin/ruff format --quiet .
+
+wheel: setup ## dist/stoker-*.whl, with its shared libraries inside
+	@tools/wheel.sh
+
+install: all ## into PREFIX (/usr/local): headers, libraries, pkg-config and CMake files, the command
+	@cmake --install build --prefix $(PREFIX) --component core
+
+clean: ## removes build/ and dist/, keeps .venv
+	@rm -rf build dist
+
+# Sources are found by CMake itself on every build; only the first configuration is made here.
+build/build.ninja:
+	@tools/setup.sh check
+	@cmake --preset release
+build/%/build.ninja:
+	@tools/setup.sh check
+	@cmake --preset $*

@@ -1,0 +1,65 @@
+#!/bin/bash
+# lint.sh [JOBS] -- runs every check that is no test; goes on after a failure, to show them all.
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+jobs=${1:-2}
+failed=()
+
+# check NAME COMMAND... -- one line when it passes, all of its output when it does not.
+check()
+{
+    local name=$1 output
+    shift
+    if output=$("$@" 2>&1); then
+        echo "lint: $name: ok"
+    else
+        echo "$output"
+        echo "lint: $name: FAILED"
+        failed+=("$name")
+    fi
+}
+
+# Folders that do not exist are no failure of the formatting.
+c_files() { find include src cli python tests tools examples bench -name '*.[ch]' 2> /dev/null; }
+format() { c_files | xargs .venv/bin/clang-format --dry-run -Werror; }
+
+# werror PRESET -- everything, tests included, with warnings as errors.
+werror()
+{
+    cmake --preset "$1" -B "build/lint-$1" -DSTOKER_WERROR=ON -DSTOKER_PYTHON=ON \
+        -DPython_EXECUTABLE="$PWD/.venv/bin/python" &&
+        cmake --build "build/lint-$1" -j "$jobs" --target all tests
+}
+# Each public header stands alone, in plain C11.
+headers()
+{
+    local header
+    for header in include/stoker/*.h; do
+        echo 'extern int nothing;' | cc -std=c11 -pedantic -Wall -Wextra -Werror -Iinclude \
+            -include "$header" -x c -fsyntax-only - || return 1
+    done
+}
+# The absent twins are compiled too.
+bare()
+{
+    cmake --preset debug -B build/lint-bare -DSTOKER_WERROR=ON -DSTOKER_TESTS=OFF \
+        -DSTOKER_LIBURING=OFF -DSTOKER_ZSTD=OFF && cmake --build build/lint-bare -j "$jobs"
+}
+exports() { tools/check_exports.sh build/lint-release/libstoker.so build/lint-release/libstoker.a; }
+
+check clang-format format
+check "include law" tools/check_includes.py
+check "lengths and words" tools/check_source.py
+check "ruff" .venv/bin/ruff check --quiet .
+check "ruff format" .venv/bin/ruff format --check --quiet .
+check "public headers" headers
+check "gcc -Werror" werror release
+check "clang -Werror" werror clang
+check "without liburing and zstd" bare
+check exports exports
+
+if [ ${#failed[@]} -gt 0 ]; then
+    echo "lint: ${#failed[@]} failed: ${failed[*]}"
+    exit 1
+fi
+echo "lint: passed"
