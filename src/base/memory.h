@@ -1,6 +1,6 @@
 /* memory.h -- the one door to the heap, so that a test can fail the Nth call.
  * Owns: nothing.   Threads: any; the hook is set while nothing else runs.   Errors: NULL.
- * Not here: budgets (work/budget.h), pools (work/pool.h). */
+ * Not here: budgets (work/budget.h). */
 #ifndef BASE_MEMORY_H
 #define BASE_MEMORY_H
 

@@ -16,9 +16,9 @@ struct npy_header {
 };
 
 /* Needs the first bytes only (64 KiB + 12 are always enough); `total` is the length of the whole,
- * checked against the shape; bytes after the payload are let be, as numpy does. When head is too short
- * but total is not, the status is STK_TRUNCATED and out->length says how many bytes are needed.
- * "V2" is taken as bfloat16 (what ml_dtypes writes). */
+ * checked against the shape; bytes after the payload are let be, as numpy does. When head is too
+ * short but total is not, the status is STK_TRUNCATED and out->length says how many bytes are
+ * needed. "V2" is taken as bfloat16 (what ml_dtypes writes). */
 STK_CHECK stk_status npy_header_parse(struct npy_header *out, const struct stk_bytes *head,
                                       uint64_t total, struct stk_error *err);
 /* Writes version 1.0 padded to 64 bytes, as numpy does: *len is 128 for most. cap >= 512. */

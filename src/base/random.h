@@ -15,8 +15,9 @@ uint64_t random_below(uint64_t key, uint64_t counter, uint64_t bound);
 /* Uniform in [0, 1): 53 bits. */
 double random_unit(uint64_t key, uint64_t counter);
 
-/* A mixed-radix Feistel network: i -> a permutation of [0, n), for any n <= 2^63, in constant time and
- * memory. 8 rounds; 24 below n = 256, where 8 would favour some orders visibly (n = 6: by a third). */
+/* A mixed-radix Feistel network: i -> a permutation of [0, n), for any n <= 2^63, in constant time
+ * and memory. 8 rounds; 24 below n = 256, where 8 would favour some orders visibly (n = 6: by a
+ * third). */
 #define PERMUTATION_ROUNDS 24
 struct permutation {
     uint64_t n, a, b; /* a * b >= n, both near sqrt(n) */

@@ -66,8 +66,7 @@ static int line_value(const char *text, const char *name, char *value, size_t ca
     return 1;
 }
 
-/* ---- machine -----------------------------------------------------------------------------------
- */
+/* ---- machine ------------------------------------------------------------------------------- */
 
 static void check_cpu(const struct check *check)
 {
@@ -80,19 +79,32 @@ static void check_cpu(const struct check *check)
         sysconf(_SC_NPROCESSORS_ONLN));
 }
 
-/* The memory limit of this process's control group; 0: none that can be seen. */
+static uint64_t limit_in(const char *path, uint64_t least)
+{
+    char text[64];
+    uint64_t limit;
+    if (!slurp(path, text, sizeof text) || !parse_u64(text, strcspn(text, "\n"), &limit))
+        return least; /* "max" */
+    return limit < least ? limit : least;
+}
+
+/* The memory limit of this process's control group and those above it; UINT64_MAX: none. */
 static uint64_t group_memory(void)
 {
-    static const char *const files[] = {"/sys/fs/cgroup/memory.max",
-                                        "/sys/fs/cgroup/memory/memory.limit_in_bytes"};
-    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
-        char text[64];
-        uint64_t limit;
-        if (slurp(files[i], text, sizeof text) && parse_u64(text, strcspn(text, "\n"), &limit) &&
-            limit < UINT64_C(1) << 60) /* v1 writes a huge number for none */
-            return limit;
+    char text[4096], path[4200];
+    uint64_t least =
+        limit_in("/sys/fs/cgroup/memory/memory.limit_in_bytes", UINT64_MAX); /* version 1 */
+    char *group = slurp("/proc/self/cgroup", text, sizeof text) ? strstr(text, "0::/") : NULL;
+    if (!group)
+        return least;
+    group += 3;
+    group[strcspn(group, "\n")] = 0;
+    for (char *slash = group + strlen(group); slash; slash = strrchr(group, '/')) {
+        *slash = 0;
+        snprintf(path, sizeof path, "/sys/fs/cgroup%s/memory.max", group);
+        least = limit_in(path, least);
     }
-    return 0;
+    return least;
 }
 
 static void check_memory(const struct check *check)
@@ -100,7 +112,7 @@ static void check_memory(const struct check *check)
     uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), limit = group_memory();
     double total = (double)((uint64_t)sysconf(_SC_PHYS_PAGES) * page) / CHECK_GIB;
     double available = (double)((uint64_t)sysconf(_SC_AVPHYS_PAGES) * page) / CHECK_GIB;
-    if (limit)
+    if (limit < UINT64_C(1) << 60) /* version 1 writes a huge number for none */
         say(check, "memory", STK_CHECK_GOOD, "", "%.1f GiB, %.1f free, group limit %.1f GiB", total,
             available, (double)limit / CHECK_GIB);
     else
@@ -119,8 +131,7 @@ static void check_machine(const struct check *check)
     say(check, "gpu", STK_CHECK_ABSENT, "", "no GPU support in this build");
 }
 
-/* ---- limits ------------------------------------------------------------------------------------
- */
+/* ---- limits -------------------------------------------------------------------------------- */
 
 static void check_limit(const struct check *check, const char *name, int resource, uint64_t least,
                         const char *remedy)
@@ -141,8 +152,7 @@ static void check_limits(const struct check *check)
     check_limit(check, "locked memory", RLIMIT_MEMLOCK, CHECK_LITTLE_LOCKED, "ulimit -l unlimited");
 }
 
-/* ---- io ----------------------------------------------------------------------------------------
- */
+/* ---- io ------------------------------------------------------------------------------------ */
 
 static void no_object(const void *owner, uint32_t number, struct object *out)
 {
@@ -185,8 +195,7 @@ static void check_io(const struct check *check)
         close(fd);
 }
 
-/* ---- what the build has ------------------------------------------------------------------------
- */
+/* ---- what the build has -------------------------------------------------------------------- */
 
 static void check_filter(const struct check *check, const char *name, enum filter_kind kind,
                          const char *package)

@@ -10,16 +10,12 @@
 #include "dataset/index_keep.h"
 #include "dataset/names.h"
 
-/* ---- references --------------------------------------------------------------------------------
- */
+/* ---- references ---------------------------------------------------------------------------- */
 
-/* Not 0: that was the last one. */
+/* Not 0: that was the last one, and it sees what the others did. */
 static int give_back(_Atomic uint32_t *references)
 {
-    if (atomic_fetch_sub_explicit(references, 1, memory_order_release) != 1)
-        return 0;
-    atomic_thread_fence(memory_order_acquire);
-    return 1;
+    return atomic_fetch_sub_explicit(references, 1, memory_order_acq_rel) == 1;
 }
 
 struct dataset_source *dataset_source_keep(struct dataset_source *source)
@@ -74,8 +70,7 @@ stk_status dataset_new(struct stk_dataset **out, struct dataset_source *source,
     return STK_OK;
 }
 
-/* ---- opening -----------------------------------------------------------------------------------
- */
+/* ---- opening ------------------------------------------------------------------------------- */
 
 static void get_object(const void *owner, uint32_t number, struct object *out)
 {
@@ -163,8 +158,7 @@ done:
     return status;
 }
 
-/* ---- subsets -----------------------------------------------------------------------------------
- */
+/* ---- subsets ------------------------------------------------------------------------------- */
 
 /* Takes subset over, also when it fails. */
 static stk_status open_subset(struct stk_dataset *parent, struct stk_dataset **out,

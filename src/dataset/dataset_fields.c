@@ -15,8 +15,7 @@ struct spec {
     enum stk_kind kind;
 };
 
-/* ---- the text of a spec ------------------------------------------------------------------------
- */
+/* ---- the text of a spec -------------------------------------------------------------------- */
 
 static int kind_parse(const char *text, size_t len, enum stk_kind *kind)
 {
@@ -66,8 +65,7 @@ static stk_status spec_parse(struct spec *spec, const char *text, struct stk_err
     return STK_OK;
 }
 
-/* ---- specs against the index -------------------------------------------------------------------
- */
+/* ---- specs against the index --------------------------------------------------------------- */
 
 static uint32_t field_number(const struct index *index, const char *name, size_t len)
 {
@@ -204,10 +202,11 @@ static stk_status field_init(struct dataset_field *field, const struct index *in
         return status;
     field->field.kind = field->codec->kind;
     field->field.max_length = field->max_length;
-    if (field->field.kind == STK_KIND_INT)
+    field->field.shape = (struct stk_tensor){.dtype = STK_U8, .rank = 1}; /* until it is probed */
+    if (field->field.kind == STK_KIND_INT) {
         field->field.shape = (struct stk_tensor){.dtype = STK_I64};
-    if (field->field.kind == STK_KIND_INT)
         field->payload = sizeof(int64_t);
+    }
     return STK_OK;
 }
 

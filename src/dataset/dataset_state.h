@@ -12,8 +12,7 @@
 
 /* What a dataset and all its subsets share. */
 struct dataset_source {
-    _Atomic uint32_t
-        references; /* pairs with itself: release on giving back, acquire on the last */
+    _Atomic uint32_t references; /* pairs with itself: the last one to give back sees all */
     struct stk_context context;
     char *root; /* of the objects' names */
     struct index *index;

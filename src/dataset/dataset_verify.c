@@ -38,8 +38,7 @@ struct verify {
     struct stk_error error;
 };
 
-/* ---- one sample --------------------------------------------------------------------------------
- */
+/* ---- one sample ---------------------------------------------------------------------------- */
 
 static stk_status check_tensor(const struct verify *verify, uint32_t f,
                                const struct stk_tensor *tensor, struct stk_error *err)
@@ -123,8 +122,7 @@ static stk_status verify_span(struct verify *verify, struct stk_reader *reader, 
     return STK_OK;
 }
 
-/* ---- the workers -------------------------------------------------------------------------------
- */
+/* ---- the workers --------------------------------------------------------------------------- */
 
 /* How many samples the next span has: up to the end of its chunk, where there is one. */
 static uint64_t span_length(struct verify *verify)
@@ -199,8 +197,7 @@ static void *verify_work(void *user)
     return NULL;
 }
 
-/* ---- the caller --------------------------------------------------------------------------------
- */
+/* ---- the caller ---------------------------------------------------------------------------- */
 
 /* Waits for the next span in order; NULL when all are handed out or the work has stopped. */
 static struct span *await_span(struct verify *verify)

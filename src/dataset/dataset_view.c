@@ -123,8 +123,7 @@ const char *dataset_object_path(const struct stk_dataset *dataset, uint32_t obje
     return path;
 }
 
-/* ---- what the user sees ------------------------------------------------------------------------
- */
+/* ---- what the user sees -------------------------------------------------------------------- */
 
 uint64_t stk_dataset_samples(const struct stk_dataset *dataset)
 {

@@ -26,8 +26,11 @@ struct dataset_field {
     uint64_t payload;
     uint32_t head;
     uint8_t head_bytes[256]; /* the first min(head, 256) */
-    uint64_t probed;         /* the sample it was probed on, for messages */
+    uint64_t probed;         /* the sample it was probed on; STK_NOWHERE: none (see below) */
 };
+
+/* A TENSOR field that no sample has, or whose first values are all damaged, is not probed: its
+ * shape is uint8 (0), payload and head are 0, and each value says itself what is wrong with it. */
 
 const struct index *dataset_index(const struct stk_dataset *dataset);
 struct store *dataset_store(const struct stk_dataset *dataset);

@@ -11,36 +11,33 @@
 #include "base/hash.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "dataset/index_fresh.h"
 #include "dataset/sniff.h"
 #include "format/format.h"
 #include "index/index_builder.h"
 #include "index/index_file.h"
-#include "index/sample_name.h"
 #include "work/cores.h"
 
 #define KEEP_PLACES 2
 
 struct keep {
     const struct stk_context *context;
-    const struct names *names;
+    struct index_wish wish;
     const struct stk_dataset_options *options;
-    struct stk_tensor raw; /* rank -1: not raw */
-    uint64_t chunk_limit;
     struct text places[KEEP_PLACES]; /* paths of the index, the best first; may be empty */
 };
 
-/* ---- places ------------------------------------------------------------------------------------
- */
+/* ---- places -------------------------------------------------------------------------------- */
 
 /* Of what makes another index of the same sources; version 1 of this rule. */
 static uint64_t keep_key(const struct keep *keep, const char *root)
 {
-    const char *format = keep->options->format ? keep->options->format : "";
-    uint64_t key = hash_bytes(format, strlen(format), keep->names->key);
-    if (keep->raw.rank >= 0) {
-        int64_t numbers[STK_MAX_RANK + 1] = {(int64_t)keep->raw.dtype};
-        memcpy(numbers + 1, keep->raw.shape, (size_t)keep->raw.rank * sizeof *numbers);
-        key = hash_bytes(numbers, ((size_t)keep->raw.rank + 1) * sizeof *numbers, key);
+    const char *format = keep->wish.format ? keep->wish.format : "";
+    uint64_t key = hash_bytes(format, strlen(format), keep->wish.names->key);
+    if (keep->wish.raw.rank >= 0) {
+        int64_t numbers[STK_MAX_RANK + 1] = {(int64_t)keep->wish.raw.dtype};
+        memcpy(numbers + 1, keep->wish.raw.shape, (size_t)keep->wish.raw.rank * sizeof *numbers);
+        key = hash_bytes(numbers, ((size_t)keep->wish.raw.rank + 1) * sizeof *numbers, key);
     }
     return hash_bytes(root, strlen(root), key);
 }
@@ -54,12 +51,13 @@ static void keep_add_cache(const struct keep *keep, struct text *path)
         text_format(path, "%s/.cache/stoker/", home);
     else
         return;
-    text_format(path, "%016llx.index", (unsigned long long)keep_key(keep, keep->names->list.root));
+    text_format(path, "%016llx.index",
+                (unsigned long long)keep_key(keep, keep->wish.names->list.root));
 }
 
 static stk_status keep_places(struct keep *keep, struct stk_error *err)
 {
-    const char *root = keep->names->list.root;
+    const char *root = keep->wish.names->list.root;
     if (keep->options->index) {
         text_format(&keep->places[0], "%s", keep->options->index);
     } else {
@@ -73,8 +71,20 @@ static stk_status keep_places(struct keep *keep, struct stk_error *err)
     return STK_OK;
 }
 
-/* Makes the folders above path that are missing, at most three of them, and says whether a file can
- * be made there. */
+/* Makes the folder, and at most `above` missing ones above it. What fails shows when it is used. */
+static void make_folder(char *folder, int above)
+{
+    char *slash = strrchr(folder, '/');
+    if (!mkdir(folder, 0777) || errno != ENOENT || !above || !slash)
+        return;
+    *slash = 0;
+    make_folder(folder, above - 1);
+    *slash = '/';
+    mkdir(folder, 0777);
+}
+
+/* Makes the folder that path lies in, when it is missing, and says whether files can be made there.
+ */
 static int keep_writable(const char *path)
 {
     char *folder = memory_text(path, strlen(path));
@@ -82,168 +92,26 @@ static int keep_writable(const char *path)
     int writable = folder != NULL;
     if (slash) {
         *slash = 0;
-        char *cuts[3] = {NULL};
-        int cut = 0;
-        while (mkdir(folder, 0777) && errno == ENOENT && cut < 3 &&
-               (slash = strrchr(folder, '/'))) {
-            *slash = 0;
-            cuts[cut++] = slash;
-        }
-        while (cut) {
-            *cuts[--cut] = '/';
-            if (mkdir(folder, 0777))
-                break;
-        }
+        make_folder(folder, 2);
         writable = !access(folder, W_OK | X_OK);
     }
     memory_free(folder);
     return writable;
 }
 
-/* ---- is it still true? -------------------------------------------------------------------------
- */
-
-static int keep_same_options(const struct keep *keep, const struct index *index)
+/* A build that failed leaves no empty folder of ours behind. */
+static void keep_tidy(const char *path)
 {
-    const char *format = keep->raw.rank >= 0 ? "raw" : keep->options->format;
-    if (format && strcmp(format, index_format(index)))
-        return 0;
-    if (keep->raw.rank < 0)
-        return 1;
-    if (index_field_count(index) != 1)
-        return 0;
-    const struct stk_tensor *row = &index_field(index, 0)->row;
-    return row->dtype == keep->raw.dtype && row->rank == keep->raw.rank &&
-           !memcmp(row->shape, keep->raw.shape, (size_t)row->rank * sizeof *row->shape);
+    const char *slash = strrchr(path, '/');
+    char *folder = slash ? memory_text(path, (size_t)(slash - path)) : NULL;
+    if (folder)
+        rmdir(folder); /* fails when other indexes lie in it: as it should */
+    memory_free(folder);
 }
 
-static void keep_compare(struct text *what, const struct index_object *was,
-                         const struct listed *now)
-{
-    if (!now || strcmp(was->name, now->name))
-        text_format(what, "%s is gone, or comes in another place", was->name);
-    else if (was->size != now->size || was->version != now->version)
-        text_format(what, "%s changed", was->name);
-}
+/* ---- looking ------------------------------------------------------------------------------- */
 
-/* Shards: in the order in which they were named. */
-static stk_status keep_changed_shards(const struct list *list, const struct index *index,
-                                      struct text *what, struct stk_error *err)
-{
-    for (uint32_t i = 0; !what->len && i < index_object_count(index); i++) {
-        struct index_object was;
-        stk_status status = index_object(index, i, &was, err);
-        if (status)
-            return status;
-        keep_compare(what, &was, i < list->count ? &list->items[i] : NULL);
-    }
-    return STK_OK;
-}
-
-static int listed_compare(const void *a, const void *b)
-{
-    return strcmp(((const struct listed *)a)->name, ((const struct listed *)b)->name);
-}
-
-/* The items sorted by name: list's own when they are (a folder's), else a copy in *made. */
-static const struct listed *keep_sorted(const struct list *list, struct listed **made)
-{
-    uint64_t i = 1;
-    while (i < list->count && listed_compare(&list->items[i - 1], &list->items[i]) < 0)
-        i++;
-    if (i >= list->count)
-        return list->items;
-    *made = memory_zero(list->count, sizeof **made);
-    if (*made) {
-        memcpy(*made, list->items, list->count * sizeof **made);
-        qsort(*made, list->count, sizeof **made, listed_compare);
-    }
-    return *made;
-}
-
-/* The item of that name. Looks near *at first: a folder's index has nearly the list's order. */
-static const struct listed *keep_find(const struct listed *items, uint64_t count, const char *name,
-                                      uint64_t *at)
-{
-    uint64_t low = *at, high = *at;
-    for (uint64_t step = 1; low > 0 && strcmp(items[low - 1].name, name) >= 0; step *= 2)
-        low = low > step ? low - step : 0;
-    for (uint64_t step = 1; high < count && strcmp(items[high].name, name) < 0; step *= 2)
-        high = high + step < count ? high + step : count;
-    while (low < high) {
-        uint64_t middle = low + (high - low) / 2;
-        if (strcmp(items[middle].name, name) < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    *at = low;
-    return low < count && !strcmp(items[low].name, name) ? &items[low] : NULL;
-}
-
-/* Loose files: the format puts them in an order of its own. */
-static stk_status keep_changed_files(const struct list *list, const struct index *index,
-                                     struct text *what, struct stk_error *err)
-{
-    struct listed *made = NULL;
-    const struct listed *items = keep_sorted(list, &made);
-    stk_status status = items ? STK_OK : fail_memory(err, list->count * sizeof *items);
-    uint64_t at = 0;
-    for (uint32_t i = 0; !status && !what->len && i < index_object_count(index); i++) {
-        struct index_object was;
-        status = index_object(index, i, &was, err);
-        if (!status)
-            keep_compare(what, &was, keep_find(items, list->count, was.name, &at));
-    }
-    memory_free(made);
-    return status;
-}
-
-/* Loose files whose names mean no sample: the index does not know them. */
-static uint64_t keep_meaningless(const struct list *list)
-{
-    uint64_t count = 0;
-    size_t key_len;
-    for (uint64_t i = 0; i < list->count; i++)
-        count += !sample_name_split(list->items[i].name, strlen(list->items[i].name), &key_len);
-    return count;
-}
-
-static stk_status keep_changed_chunks(const struct keep *keep, const struct index *index,
-                                      struct text *what, struct stk_error *err)
-{
-    for (uint32_t i = 0; !what->len && i < index_chunk_count(index); i++) {
-        struct chunk chunk;
-        stk_status status = index_chunk(index, i, &chunk, err);
-        if (status)
-            return status;
-        if (chunk.decoded > keep->chunk_limit)
-            text_format(what, "the limit of a chunk was lowered");
-    }
-    return STK_OK;
-}
-
-/* What changed since the index was made, in words; "" when nothing did. */
-static stk_status keep_changed(const struct keep *keep, const struct index *index,
-                               struct text *what, struct stk_error *err)
-{
-    const struct list *list = &keep->names->list;
-    const char *format = index_format(index);
-    int files = !strcmp(format, "folder") || (!strcmp(format, "npy") && list->count != 1);
-    uint64_t objects = index_object_count(index) + (files ? keep_meaningless(list) : 0);
-    if (!keep_same_options(keep, index))
-        text_format(what, "the options changed");
-    else if (objects != list->count)
-        text_format(what, "there are %llu objects where %llu were", (unsigned long long)list->count,
-                    (unsigned long long)objects);
-    stk_status status = files ? keep_changed_files(list, index, what, err)
-                              : keep_changed_shards(list, index, what, err);
-    if (!status)
-        status = keep_changed_chunks(keep, index, what, err);
-    return status;
-}
-
-static int keep_is_ours(stk_status status)
+static int keep_is_damaged(stk_status status)
 {
     return status == STK_CORRUPT || status == STK_TRUNCATED || status == STK_UNSUPPORTED;
 }
@@ -257,13 +125,13 @@ static stk_status keep_try(const struct keep *keep, const char *path, struct ind
     struct text changed = {0};
     stk_status status = index_open(out, path, &found);
     if (!status) {
-        status = keep_changed(keep, *out, &changed, &found);
+        status = index_fresh(*out, &keep->wish, &changed, &found);
         if (!status && changed.failed)
             status = fail_memory(&found, 0);
     }
     if (!status && changed.len)
         context_notice(keep->context, "the index is made anew: %s", changed.data);
-    else if (keep_is_ours(status))
+    else if (keep_is_damaged(status))
         context_notice(keep->context, "the index is made anew: %s (%s)", found.what, path);
     if (status || changed.len) {
         index_close(*out);
@@ -278,14 +146,13 @@ static stk_status keep_try(const struct keep *keep, const char *path, struct ind
     return STK_OK;
 }
 
-/* ---- building ----------------------------------------------------------------------------------
- */
+/* ---- building ------------------------------------------------------------------------------ */
 
 static stk_status keep_build_with(const struct keep *keep, const struct format_ops *format,
                                   struct index_builder *builder, struct stk_error *err)
 {
     static const struct stk_hooks none = {0};
-    const struct list *list = &keep->names->list;
+    const struct list *list = &keep->wish.names->list;
     struct format_object *objects = memory_zero(list->count, sizeof *objects);
     if (!objects)
         return fail_memory(err, list->count * sizeof *objects);
@@ -296,8 +163,8 @@ static stk_status keep_build_with(const struct keep *keep, const struct format_o
         .root = list->root,
         .objects = objects,
         .object_count = list->count,
-        .raw = keep->raw,
-        .chunk_limit = keep->chunk_limit,
+        .raw = keep->wish.raw,
+        .chunk_limit = keep->wish.chunk_limit,
         .threads = cores_usable(),
         .hooks = keep->context ? &keep->context->hooks : &none,
     };
@@ -309,7 +176,7 @@ static stk_status keep_build_with(const struct keep *keep, const struct format_o
 /* Formats name objects as they were listed; the user wants the whole path. */
 static void keep_name_whole(const struct keep *keep, struct stk_error *err)
 {
-    const char *root = keep->names->list.root;
+    const char *root = keep->wish.names->list.root;
     if (!err || !*err->object || *err->object == '/' || !*root)
         return;
     struct text path = {0};
@@ -326,7 +193,7 @@ static stk_status keep_build(const struct keep *keep, const struct format_ops *f
     struct index_builder *builder = NULL;
     *at_fault = 1;
     stk_status status =
-        index_builder_new(&builder, path, format->name, keep->names->list.root, err);
+        index_builder_new(&builder, path, format->name, keep->wish.names->list.root, err);
     if (!status) {
         *at_fault = 0;
         status = keep_build_with(keep, format, builder, err);
@@ -374,7 +241,7 @@ static stk_status keep_build_unkept(const struct keep *keep, const struct format
 static stk_status keep_make(const struct keep *keep, struct index **out, struct stk_error *err)
 {
     const struct format_ops *format;
-    stk_status status = sniff(&format, keep->names, keep->options, err);
+    stk_status status = sniff(&format, keep->wish.names, keep->options, err);
     if (status)
         return status;
     for (int i = 0; i < KEEP_PLACES; i++) {
@@ -385,19 +252,20 @@ static stk_status keep_make(const struct keep *keep, struct index **out, struct 
         status = keep_build(keep, format, path, &at_fault, err);
         if (!status)
             return index_open(out, path, err);
+        if (!only)
+            keep_tidy(path);
         if (!at_fault || only || status == STK_MEMORY || status == STK_CANCELLED)
             return status;
     }
     return keep_build_unkept(keep, format, out, err);
 }
 
-/* ---- the whole ---------------------------------------------------------------------------------
- */
+/* ---- the whole ----------------------------------------------------------------------------- */
 
 static stk_status keep_raw(struct keep *keep, struct stk_error *err)
 {
     const struct stk_dataset_options *options = keep->options;
-    keep->raw = (struct stk_tensor){.rank = -1};
+    keep->wish.raw = (struct stk_tensor){.rank = -1};
     if (!options->dtype)
         return STK_OK;
     struct stk_tensor raw = {.dtype = stk_dtype_parse(options->dtype), .rank = options->rank};
@@ -410,7 +278,7 @@ static stk_status keep_raw(struct keep *keep, struct stk_error *err)
     uint64_t size = stk_tensor_size(&raw);
     if (size == 0 || size == UINT64_MAX)
         return fail(err, STK_USAGE, "the shape of a sample has an axis that is not above 0");
-    keep->raw = raw;
+    keep->wish.raw = raw;
     return STK_OK;
 }
 
@@ -434,9 +302,13 @@ stk_status index_keep_open(struct index **out, const struct stk_context *context
                            const struct names *names, const struct stk_dataset_options *options,
                            struct stk_error *err)
 {
-    struct keep keep = {.context = context, .names = names, .options = options};
+    struct keep keep = {.context = context, .options = options};
     *out = NULL;
-    keep.chunk_limit = options->chunk_limit ? options->chunk_limit : UINT64_C(1) << 30;
+    keep.wish = (struct index_wish){
+        .names = names,
+        .format = options->format,
+        .chunk_limit = options->chunk_limit ? options->chunk_limit : UINT64_C(1) << 30,
+    };
     stk_status status = keep_raw(&keep, err);
     if (!status && options->index)
         status = keep_spare(options->index, err);

@@ -17,8 +17,7 @@
 
 #define NAMES_MAX_SOURCE 8192 /* bytes in one source; bounds the depth of nested braces */
 
-/* ---- from what was written to an absolute path -------------------------------------------------
- */
+/* ---- from what was written to an absolute path --------------------------------------------- */
 
 static int hex_digit(char c)
 {
@@ -97,6 +96,8 @@ static stk_status absolute(struct text *out, const char *source, struct stk_erro
 {
     struct text path = {0};
     stk_status status = add_source(&path, source, err);
+    if (!status && path.failed)
+        status = fail_memory(err, strlen(source));
     if (!status && (!path.len || strlen(source) > NAMES_MAX_SOURCE))
         status = fail(err, STK_USAGE, path.len ? "a source is too long" : "a source is empty");
     if (!status && path.data[0] != '/') {
@@ -109,7 +110,7 @@ static stk_status absolute(struct text *out, const char *source, struct stk_erro
     }
     if (!status)
         text_add(out, path.data, path.len);
-    if (!status && (path.failed || out->failed))
+    if (!status && out->failed)
         status = fail_memory(err, path.len + out->len);
     if (!status)
         tidy(out->data);
@@ -117,8 +118,7 @@ static stk_status absolute(struct text *out, const char *source, struct stk_erro
     return status;
 }
 
-/* ---- from a path to objects --------------------------------------------------------------------
- */
+/* ---- from a path to objects ---------------------------------------------------------------- */
 
 static int name_compare(const void *a, const void *b)
 {
@@ -130,7 +130,7 @@ static stk_status add_path(struct names *names, const char *path, struct stk_err
     struct stat info;
     if (stat(path, &info)) {
         int number = errno == ENOTDIR ? ENOENT : errno;
-        stk_status status = fail_errno(err, number, "%s cannot be opened", path);
+        stk_status status = fail_errno(err, number, "cannot open it");
         fail_at(err, path, STK_NOWHERE);
         return status;
     }
@@ -165,8 +165,7 @@ static stk_status add_expanded(void *user, const char *name, struct stk_error *e
     return status;
 }
 
-/* ---- what lies in a folder beside the data -----------------------------------------------------
- */
+/* ---- what lies in a folder beside the data ------------------------------------------------- */
 
 static const char *base_name(const char *name)
 {
@@ -213,11 +212,21 @@ static void drop_beside(struct list *list)
     list->count = kept;
 }
 
-/* ---- the whole ---------------------------------------------------------------------------------
- */
+/* ---- the whole ----------------------------------------------------------------------------- */
+
+/* A folder's names are sorted already, and each is there once. */
+static int is_ascending(const struct list *list)
+{
+    for (uint64_t i = 1; i < list->count; i++)
+        if (strcmp(list->items[i - 1].name, list->items[i].name) >= 0)
+            return 0;
+    return 1;
+}
 
 static stk_status refuse_twice(const struct list *list, struct stk_error *err)
 {
+    if (is_ascending(list))
+        return STK_OK;
     const char **sorted = memory_alloc(list->count * sizeof *sorted);
     stk_status status = sorted ? STK_OK : fail_memory(err, list->count * sizeof *sorted);
     if (status)

@@ -59,8 +59,7 @@ static stk_status buffer_reserve(struct buffer *buffer, uint64_t size, struct st
     return STK_OK;
 }
 
-/* ---- chunks ------------------------------------------------------------------------------------
- */
+/* ---- chunks -------------------------------------------------------------------------------- */
 
 static void chunk_drop(struct stk_reader *reader, struct kept_chunk *kept)
 {
@@ -117,8 +116,7 @@ static stk_status chunk_decode(struct stk_reader *reader, uint32_t number, const
     return STK_OK;
 }
 
-/* ---- one value ---------------------------------------------------------------------------------
- */
+/* ---- one value ----------------------------------------------------------------------------- */
 
 static stk_status read_stored(struct stk_reader *reader, const struct extent *extent, uint8_t *to,
                               struct stk_error *err)
@@ -202,8 +200,7 @@ static stk_status fetch(struct stk_reader *reader, uint64_t sample, struct stk_e
     return status;
 }
 
-/* ---- decoding ----------------------------------------------------------------------------------
- */
+/* ---- decoding ------------------------------------------------------------------------------ */
 
 static struct stk_bytes stored_bytes(const struct stk_reader *reader, uint32_t field)
 {
@@ -301,8 +298,7 @@ static stk_status decode_value(struct stk_reader *reader, uint32_t f, uint64_t *
     }
 }
 
-/* ---- the reader --------------------------------------------------------------------------------
- */
+/* ---- the reader ---------------------------------------------------------------------------- */
 
 stk_status stk_reader_read(struct stk_reader *reader, uint64_t position, struct stk_value *values,
                            struct stk_error *err)

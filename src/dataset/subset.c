@@ -10,8 +10,7 @@
 #define SUBSET_WORDS (SUBSET_BLOCK / 64)
 #define SUBSET_HINT 4096 /* set bits a hint */
 
-/* ---- split -------------------------------------------------------------------------------------
- */
+/* ---- split --------------------------------------------------------------------------------- */
 
 static stk_status split_check(const double *shares, uint32_t part_count, uint32_t part,
                               struct stk_error *err)
@@ -53,8 +52,7 @@ stk_status subset_split(struct subset *subset, uint64_t n, const double *shares,
     return STK_OK;
 }
 
-/* ---- select ------------------------------------------------------------------------------------
- */
+/* ---- select -------------------------------------------------------------------------------- */
 
 static stk_status bits_alloc(struct subset *subset, uint64_t n, struct stk_error *err)
 {
