@@ -31,6 +31,15 @@ static stk_status field_init(struct field_layout *layout, const struct dataset_f
         layout->place = PLACE_DENSE;
     if (layout->place != PLACE_DENSE)
         return STK_OK;
+    if (field->probed == STK_NOWHERE && field->max_length > 0 &&
+        field->field.kind == STK_KIND_TENSOR) {
+        stk_status status = fail(err, STK_CORRUPT, "none of the field's first values is a tensor");
+        fail_field(err, field->field.name);
+        fail_remedy(err,
+                    "see what is wrong with `stoker verify`, or read it as bytes: \"%s=bytes\"",
+                    field->field.name);
+        return status;
+    }
     layout->item = field->field.kind == STK_KIND_INT ? sizeof(int64_t) : field->payload;
     layout->side = field->field.kind == STK_KIND_INT ? DATASET_MAX_INT_LENGTH : field->head;
     if (field->field.shape.rank >= STK_MAX_RANK) {

@@ -37,9 +37,9 @@ struct slot {
     uint64_t epoch, position; /* where the step begins */
     struct plan_share share;
     uint32_t span; /* samples claimed at a time */
-    _Atomic uint32_t
-        next;                 /* first unclaimed place; 0 is published by admission (release), and
-                                 claims    (acquire) add to it. SLOT_CLOSED or more: nothing to claim */
+    /* The first unclaimed place: 0 is published by admission (release), and claims (acquire) add to
+     * it. SLOT_CLOSED or more: nothing to claim. */
+    _Atomic uint32_t next;
     _Atomic uint32_t limit;   /* share.real, for whoever looks before claiming */
     _Atomic uint32_t pending; /* spans not done, and one until all may be claimed; who makes it 0
                                  (acq_rel) passes the slot on */
@@ -57,8 +57,8 @@ struct slot {
     uint32_t chunk_count, chunk_cap;
     int fetching;         /* under the loader's lock: some held chunk is not ready */
     struct slot_bad *bad; /* under the loader's lock; sorted by place */
-    struct slot_bad
-        spare;      /* stands in when there is no memory for an entry: the batch is an error */
+    /* Stands in when there is no memory for an entry; the batch is an error then. */
+    struct slot_bad spare;
     int spare_used; /* under the loader's lock */
 };
 
