@@ -1,6 +1,6 @@
-/* filter_ops.h -- what a filter implements. To add one: a file NAME_filter.c with a table like these, a
- * row in filters.c, and NAME_filter_absent.c when its library may be missing.
- * Owns: nothing.   Threads: see filter.h.   Errors: see filter.h.   Not here: the rules that all filters
+/* filter_ops.h -- what a filter implements. To add one: a file NAME_filter.c with a table like
+ * these, a row in filters.c, and NAME_filter_absent.c when its library may be missing. Owns:
+ * nothing.   Threads: see filter.h.   Errors: see filter.h.   Not here: the rules that all filters
  * share (filters.c). */
 #ifndef FILTER_FILTER_OPS_H
 #define FILTER_FILTER_OPS_H

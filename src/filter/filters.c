@@ -18,7 +18,6 @@ struct filter {
     uint64_t units;  /* finished */
     uint64_t offset; /* of the encoded stream: where the next byte lies */
     int inside;      /* a unit has begun and is not over */
-    int padding;     /* zeros follow the last unit: only zeros may come */
 };
 
 static const struct {
@@ -89,28 +88,18 @@ void filter_close(struct filter *filter)
     memory_free(filter);
 }
 
-/* Skips zeros behind a unit. 1: the unit's successor begins at run->used. */
-static int skip_padding(struct filter *filter, struct filter_run *run)
-{
-    if (!filter->ops->zeros_between || !filter->units)
-        return 1;
-    while (run->used < run->in_len && run->in[run->used] == 0) {
-        run->used++;
-        filter->padding = 1;
-    }
-    return run->used < run->in_len;
-}
-
-/* What may stand between two units: nothing more, another unit, or padding up to the end. */
+/* What may stand between two units: nothing more, padding, another unit. *begin: another one does.
+ */
 static stk_status between_units(struct filter *filter, struct filter_run *run, int *begin,
                                 struct stk_error *err)
 {
-    *begin = 0;
-    if (run->used == run->in_len || !skip_padding(filter, run))
-        return STK_OK;
-    if (filter->padding || (filter->units && filter->ops->one_unit))
+    if (filter->ops->zeros_between && filter->units) {
+        while (run->used < run->in_len && run->in[run->used] == 0)
+            run->used++;
+    }
+    *begin = run->used < run->in_len;
+    if (*begin && filter->units && filter->ops->one_unit)
         return fail(err, STK_CORRUPT, "%s: something follows the end of the stream", filter->name);
-    *begin = 1;
     return STK_OK;
 }
 

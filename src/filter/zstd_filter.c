@@ -5,8 +5,9 @@
 
 #include "filter/filter_ops.h"
 
-#define WINDOW_LOG_MAX 27 /* 128 MiB: what a decoder may be made to hold by a few bytes of header  \
-                           */
+#define WINDOW_LOG_MAX                                                                             \
+    27 /* 128 MiB: what a decoder may be made to hold by a few bytes of header                     \
+        */
 
 static void *zstd_open(void)
 {

@@ -43,7 +43,7 @@ stk_status file_map_new(struct file_map **out, const struct object_table *table,
         map->entries = memory_zero(map->count, sizeof *map->entries);
         if (!map->entries) {
             file_map_free(map);
-            return fail_memory(err, map->count * sizeof *map->entries);
+            return fail_memory(err, table->count * sizeof *map->entries);
         }
     }
     *out = map;
@@ -121,13 +121,4 @@ const uint8_t *file_map_get(struct file_map *map, uint32_t object)
     if (!entry && !(entry = fill_entry(map, object)))
         return NULL;
     return entry->data && still_good(map, entry, object) ? entry->data : NULL;
-}
-
-void file_map_trim(struct file_map *map)
-{
-    for (uint32_t i = 0; i < map->count; i++) {
-        struct mapped *entry = atomic_load_explicit(&map->entries[i], memory_order_acquire);
-        if (entry && entry->data)
-            madvise((void *)entry->data, entry->size, MADV_DONTNEED);
-    }
 }

@@ -14,6 +14,5 @@ STK_CHECK stk_status file_map_new(struct file_map **out, const struct object_tab
 void file_map_free(struct file_map *map); /* NULL is fine */
 
 const uint8_t *file_map_get(struct file_map *map, uint32_t object);
-void file_map_trim(struct file_map *map);
 
 #endif

@@ -7,36 +7,50 @@
 #include <stdatomic.h>
 #include <stddef.h>
 #include <string.h>
+#include <ucontext.h>
 
 #include "base/fail.h"
 
 /* Where this thread goes on when a guarded copy meets a page that its file no longer has. Its place
  * is fixed when the library is loaded: a signal handler must not have it allocated. */
 static _Thread_local sigjmp_buf *volatile landing __attribute__((tls_model("initial-exec")));
+/* This thread is in the handler that was there before us. */
+static _Thread_local volatile int passing __attribute__((tls_model("initial-exec")));
 
 /* A signal's action belongs to the process, so what was there before us does too. Written under the
- * lock, only while our handler is not the one in place; the handler reads it after sigaction made it
- * the handler. */
+ * lock, only while our handler is not the one in place; the handler reads it after sigaction made
+ * it the handler. */
 static struct {
     pthread_mutex_t lock;
     struct sigaction before;
 } guard = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* Not ours: as if we had never been here. */
+/* On return the instruction faults again, now under the default action. A SIGBUS that was sent
+ * rather than met must be sent again. */
+static void die_of_it(int number, const siginfo_t *info)
+{
+    struct sigaction action = {.sa_handler = SIG_DFL};
+    sigaction(number, &action, NULL);
+    if (info->si_code <= 0)
+        raise(number);
+}
+
+/* Not ours: as if we had never been here. A handler that took the signal after us and hands it on
+ * to us would go round in a circle: the second time it is nobody's. */
 static void pass_on(int number, siginfo_t *info, void *context)
 {
     const struct sigaction *before = &guard.before;
-    if (before->sa_flags & SA_SIGINFO) {
-        before->sa_sigaction(number, info, context);
-    } else if (before->sa_handler != SIG_DFL && before->sa_handler != SIG_IGN) {
-        before->sa_handler(number);
-    } else {
-        /* On return the instruction faults again, now under the default action. A SIGBUS that was
-         * sent rather than met must be sent again. An ignored fault would kill as well. */
-        sigaction(number, before, NULL);
-        if (info->si_code <= 0)
-            raise(number);
+    int plain = !(before->sa_flags & SA_SIGINFO);
+    if (passing || (plain && (before->sa_handler == SIG_DFL || before->sa_handler == SIG_IGN))) {
+        die_of_it(number, info); /* an ignored fault would kill as well */
+        return;
     }
+    passing = 1;
+    if (plain)
+        before->sa_handler(number);
+    else
+        before->sa_sigaction(number, info, context);
+    passing = 0;
 }
 
 static void on_bus_error(int number, siginfo_t *info, void *context)
@@ -45,6 +59,9 @@ static void on_bus_error(int number, siginfo_t *info, void *context)
     /* Only a fault lands: one that another process sent says nothing about our copy. */
     if (to && info->si_code > 0) {
         landing = NULL;
+        /* The mask as it was before the fault: sigsetjmp need not save it then, which would be a
+         * system call a copy. */
+        pthread_sigmask(SIG_SETMASK, &((const ucontext_t *)context)->uc_sigmask, NULL);
         siglongjmp(*to, 1);
     }
     pass_on(number, info, context);
@@ -52,10 +69,9 @@ static void on_bus_error(int number, siginfo_t *info, void *context)
 
 stk_status guard_install(struct stk_error *err)
 {
-    /* SA_NODEFER: SIGBUS stays unblocked in the handler, so the jump out of it restores nothing, and
-     * sigsetjmp need not save the mask (a system call a copy). */
-    struct sigaction now, action = {.sa_sigaction = on_bus_error,
-                                    .sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK};
+    /* SA_NODEFER: what the handler before us meets or raises reaches us again, see pass_on. */
+    struct sigaction now,
+        action = {.sa_sigaction = on_bus_error, .sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK};
     stk_status status = STK_OK;
     sigemptyset(&action.sa_mask);
     pthread_mutex_lock(&guard.lock);

@@ -88,11 +88,6 @@ const uint8_t *store_map(struct store *store, uint32_t object)
     return file_map_get(store->maps, object);
 }
 
-void store_trim(struct store *store)
-{
-    file_map_trim(store->maps);
-}
-
 static void explain_plain(const struct store_read *read, struct stk_error *err)
 {
     switch (read->status) {

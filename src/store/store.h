@@ -10,8 +10,8 @@
 
 #include "stoker/error.h"
 
-/* One object as the index knows it. version is made by store_version of size, mtime and inode (or
- * of an ETag): an object whose version differs is STK_STALE and never read. */
+/* One object as the index knows it. version is made by scan_file_version of size, mtime and inode
+ * (or of an ETag): an object whose version differs is STK_STALE and never read. */
 struct object {
     const char *name; /* path relative to the root, or absolute; lives as long as the table */
     uint64_t size, version;
@@ -56,7 +56,9 @@ STK_CHECK stk_status store_queue_open(struct store *store, enum store_queue_kind
 /* Takes the first k <= n reads and says k; does not wait for any. 0: it is full, reap first. */
 uint32_t store_submit(struct store_queue *queue, struct store_read **reads, uint32_t n);
 /* Gives back up to cap finished reads. Waits until there is one, at most wait_ns (0: not at all, <
- * 0: for ever), or until wake. 0 when nothing is in flight. */
+ * 0: for ever), or until wake. 0 when nothing is in flight. A pread queue reads here, in the
+ * caller's thread; with 0 it leaves what is not in the page cache for later, but has the kernel
+ * fetch it. */
 uint32_t store_reap(struct store_queue *queue, struct store_read **reads, uint32_t cap,
                     int64_t wait_ns);
 /* The only call another thread may make: a waiting reap returns. */
@@ -73,8 +75,6 @@ stk_status store_read_now(struct store *store, struct store_read *read);
  * space) or is stale (the reads will say so). Mapped once, kept until close; any thread. Copies
  * from it must run under a guard (store/guard.h). */
 const uint8_t *store_map(struct store *store, uint32_t object);
-/* Lets go of the pages of all maps (they stay mapped; the next touch faults them in again). */
-void store_trim(struct store *store);
 
 /* Fills *err from a failed read: what, object, offset and remedy. Returns read->status. */
 stk_status store_explain(const struct store *store, const struct store_read *read,

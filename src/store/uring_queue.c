@@ -183,8 +183,8 @@ static uint32_t uring_reap(struct store_queue *base, struct store_read **reads, 
                            int64_t wait_ns)
 {
     struct uring_queue *queue = (struct uring_queue *)base;
-    int64_t deadline = wait_ns > 0 ? clock_now() + wait_ns : wait_ns;
-    if (wait_ns > INT64_MAX / 2)
+    int64_t deadline = wait_ns; /* 0 and less stand for themselves */
+    if (wait_ns > 0 && __builtin_add_overflow(clock_now(), wait_ns, &deadline))
         deadline = -1;
     take_completions(queue);
     while (!queue->over && base->in_flight && wait_ns != 0 && cap) {

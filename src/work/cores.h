@@ -10,7 +10,8 @@
 
 /* Cores by affinity and by cgroup quota (v1 and v2, nested; rounded up), at least 1. */
 uint32_t cores_usable(void);
-/* The cgroup quota alone, found under `root` (NULL: the real one; tests have their own); 0: no limit. */
+/* The cgroup quota alone, found under `root` (NULL: the real one; tests have their own); 0: no
+ * limit. */
 uint32_t cores_quota(const char *root);
 /* The share of one of `ranks` processes on this machine: at least 1. */
 uint32_t cores_share(uint32_t ranks);
