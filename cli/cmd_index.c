@@ -1,0 +1,159 @@
+/* `stoker index`: builds the index where it is missing or stale, and tells what it holds. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "exit_status.h"
+#include "json_out.h"
+#include "message.h"
+#include "source.h"
+
+struct index_report {
+    const char *path, *fingerprint;
+    uint64_t samples, members, skipped, index_bytes;
+    uint32_t fields, objects;
+    int built;
+    double seconds;
+};
+
+static double seconds_between(const struct timespec *from, const struct timespec *to)
+{
+    return (double)(to->tv_sec - from->tv_sec) + 1e-9 * (double)(to->tv_nsec - from->tv_nsec);
+}
+
+static double per_member(const struct index_report *report)
+{
+    return report->members ? (double)report->index_bytes / (double)report->members : 0;
+}
+
+static double members_per_s(const struct index_report *report)
+{
+    return report->seconds > 0 ? (double)report->members / report->seconds : 0;
+}
+
+static void print_json(const struct index_report *report)
+{
+    struct json_out json = {.stream = stdout};
+
+    json_object(&json, NULL);
+    json_text(&json, "path", report->path);
+    json_bool(&json, "built", report->built);
+    json_number(&json, "samples", report->samples);
+    json_number(&json, "fields", report->fields);
+    json_number(&json, "members", report->members);
+    json_number(&json, "objects", report->objects);
+    json_number(&json, "skipped", report->skipped);
+    json_number(&json, "index_bytes", report->index_bytes);
+    json_real(&json, "bytes_per_field", per_member(report));
+    json_real(&json, "seconds", report->seconds);
+    if (report->built)
+        json_real(&json, "members_per_s", members_per_s(report));
+    else
+        json_text(&json, "members_per_s", NULL);
+    json_text(&json, "fingerprint", report->fingerprint);
+    json_end_object(&json);
+    json_end_line(&json);
+}
+
+static void print_text(const struct index_report *report)
+{
+    char size[24];
+
+    printf("index        %s (%s)\n", report->path, report->built ? "built" : "up to date");
+    printf("samples      %" PRIu64 "\n", report->samples);
+    printf("fields       %" PRIu32 "\n", report->fields);
+    printf("members      %" PRIu64 "\n", report->members);
+    printf("objects      %" PRIu32 "\n", report->objects);
+    printf("skipped      %" PRIu64 "\n", report->skipped);
+    printf("size         %s, %.1f bytes a field\n", message_size(report->index_bytes, size),
+           per_member(report));
+    printf("time         %.3f s", report->seconds);
+    if (report->built)
+        printf(", %.0f members/s", members_per_s(report));
+    printf("\nfingerprint  %s\n", report->fingerprint);
+}
+
+static int count_members(const struct stk_dataset *dataset, uint64_t *members)
+{
+    uint32_t fields = stk_dataset_field_count(dataset);
+    struct source_count *counts = calloc(fields + 1, sizeof(*counts));
+    struct stk_error err = {0};
+    int status = EXIT_DONE;
+
+    *members = 0;
+    if (!counts)
+        return message_failed("out of memory");
+    if (source_count(dataset, counts, &err))
+        status = message_error(&err);
+    for (uint32_t f = 0; f < fields; f++)
+        *members += counts[f].samples;
+    free(counts);
+    return status;
+}
+
+/* begun: by the clock that stamps files, so that an index that is not older was built by this call.
+ */
+static int report(const struct stk_dataset *dataset, const struct timespec *begun, double seconds,
+                  int as_json)
+{
+    char fingerprint[33];
+    struct stat file = {0};
+    struct index_report report = {
+        .path = stk_dataset_index_path(dataset),
+        .fingerprint = source_fingerprint(dataset, fingerprint),
+        .samples = stk_dataset_samples(dataset),
+        .skipped = stk_dataset_skipped(dataset),
+        .fields = stk_dataset_field_count(dataset),
+        .objects = stk_dataset_object_count(dataset),
+        .seconds = seconds,
+    };
+    int status = count_members(dataset, &report.members);
+
+    if (status)
+        return status;
+    if (!stat(report.path, &file))
+        report.index_bytes = (uint64_t)file.st_size;
+    report.built = seconds_between(begun, &file.st_mtim) >= 0;
+    if (as_json)
+        print_json(&report);
+    else
+        print_text(&report);
+    return EXIT_DONE;
+}
+
+static int run(const struct command *command, struct stk_context *context, int argc, char **argv)
+{
+    struct arguments arguments = {0};
+    struct stk_dataset *dataset;
+    struct stk_error err;
+    struct timespec begun, from, to;
+    int status;
+
+    if (options_read(command, &arguments, argc, argv, &status))
+        return status;
+    clock_gettime(CLOCK_REALTIME_COARSE, &begun);
+    clock_gettime(CLOCK_MONOTONIC, &from);
+    if (source_open(context, &arguments, arguments.words, arguments.word_count, &dataset, &err))
+        return message_error(&err);
+    clock_gettime(CLOCK_MONOTONIC, &to);
+    status = report(dataset, &begun, seconds_between(&from, &to), arguments.json);
+    stk_dataset_close(dataset);
+    return status;
+}
+
+const struct command cmd_index = {
+    .name = "index",
+    .summary =
+        "Builds the index where it is missing or stale: tells where it is and what it holds.",
+    .usage = "SRC... [options]",
+    .examples = "  stoker index shards/\n"
+                "  stoker index shards/ --reindex --json\n"
+                "  stoker index 'train-*.tar' --index train.stokeridx\n",
+    .opens_dataset = 1,
+    .min_words = 1,
+    .max_words = INT32_MAX,
+    .word = "SRC",
+    .run = run,
+};

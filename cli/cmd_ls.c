@@ -1,0 +1,197 @@
+/* `stoker ls`: the samples of a dataset, and where their fields lie. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "exit_status.h"
+#include "json_out.h"
+#include "message.h"
+#include "source.h"
+
+struct ls_arguments {
+    struct arguments base;
+    uint64_t limit;
+    int stat;
+};
+
+/* An object of no name: the value (a class) was made from a folder's name. */
+static void json_field(struct json_out *json, const char *name, const struct stk_place *place,
+                       const struct arguments *arguments)
+{
+    json_object(json, name);
+    json_text(json, "object", place->object[0] ? source_path(arguments, place->object) : NULL);
+    json_place(json, "offset", place->offset);
+    json_place(json, "length", place->length);
+    json_end_object(json);
+}
+
+static void text_field(const char *name, const struct stk_place *place)
+{
+    char size[24];
+
+    printf("  %s %s", name,
+           !place->object[0]              ? "(class)"
+           : place->length == STK_NOWHERE ? "(compressed)"
+                                          : message_size(place->length, size));
+}
+
+static stk_status print_sample(const struct stk_dataset *dataset, uint64_t sample,
+                               const struct arguments *arguments, struct stk_error *err)
+{
+    struct json_out json = {.stream = stdout};
+    struct stk_bytes key;
+    struct stk_place place;
+    int as_json = arguments->json;
+    stk_status status = stk_dataset_key(dataset, sample, &key, err);
+
+    if (status)
+        return status;
+    if (as_json) {
+        json_object(&json, NULL);
+        json_number(&json, "sample", sample);
+        json_bytes(&json, "key", key);
+        json_object(&json, "fields");
+    } else {
+        printf("%8" PRIu64 "  %-16.*s", sample, (int)key.len, (const char *)key.data);
+    }
+    for (uint32_t f = 0; f < stk_dataset_field_count(dataset); f++) {
+        status = stk_dataset_place(dataset, sample, f, &place, err);
+        if (status == STK_NOT_FOUND)
+            continue;
+        if (status)
+            return status;
+        if (as_json)
+            json_field(&json, stk_dataset_field(dataset, f)->name, &place, arguments);
+        else
+            text_field(stk_dataset_field(dataset, f)->name, &place);
+    }
+    if (as_json) {
+        json_end_object(&json);
+        json_end_object(&json);
+    }
+    putchar('\n');
+    return STK_OK;
+}
+
+static int print_samples(const struct stk_dataset *dataset, const struct ls_arguments *arguments)
+{
+    uint64_t samples = stk_dataset_samples(dataset);
+    struct stk_error err;
+
+    if (arguments->limit && arguments->limit < samples)
+        samples = arguments->limit;
+    if (!arguments->base.json)
+        printf("%8s  %-16s  %s\n", "SAMPLE", "KEY", "FIELDS");
+    for (uint64_t i = 0; i < samples && !message_stopped(); i++)
+        if (print_sample(dataset, i, &arguments->base, &err))
+            return message_error(&err);
+    return EXIT_DONE;
+}
+
+static void stat_json(const struct stk_dataset *dataset, const struct source_count *counts)
+{
+    struct json_out json = {.stream = stdout};
+    char text[SOURCE_KIND_CAP];
+
+    json_object(&json, NULL);
+    json_number(&json, "samples", stk_dataset_samples(dataset));
+    json_number(&json, "objects", stk_dataset_object_count(dataset));
+    json_number(&json, "skipped", stk_dataset_skipped(dataset));
+    json_text(&json, "fingerprint", source_fingerprint(dataset, text));
+    json_array(&json, "classes");
+    for (uint32_t i = 0; i < stk_dataset_class_count(dataset); i++)
+        json_text(&json, NULL, stk_dataset_class(dataset, i));
+    json_end_array(&json);
+    json_object(&json, "fields");
+    for (uint32_t f = 0; f < stk_dataset_field_count(dataset); f++) {
+        const struct stk_field *field = stk_dataset_field(dataset, f);
+        json_object(&json, field->name);
+        json_text(&json, "kind", source_kind(field, text));
+        json_number(&json, "samples", counts[f].samples);
+        json_number(&json, "bytes", counts[f].bytes);
+        json_number(&json, "longest", field->max_length);
+        json_end_object(&json);
+    }
+    json_end_object(&json);
+    json_end_object(&json);
+    json_end_line(&json);
+}
+
+static void stat_text(const struct stk_dataset *dataset, const struct source_count *counts)
+{
+    char text[SOURCE_KIND_CAP], size[24], longest[24];
+
+    printf("samples      %" PRIu64 "\n", stk_dataset_samples(dataset));
+    printf("objects      %" PRIu32 "\n", stk_dataset_object_count(dataset));
+    if (stk_dataset_class_count(dataset))
+        printf("classes      %" PRIu32 "\n", stk_dataset_class_count(dataset));
+    printf("skipped      %" PRIu64 "\n", stk_dataset_skipped(dataset));
+    printf("fingerprint  %s\n\n", source_fingerprint(dataset, text));
+    printf("%-16s %10s %12s %12s  %s\n", "FIELD", "SAMPLES", "BYTES", "LONGEST", "KIND");
+    for (uint32_t f = 0; f < stk_dataset_field_count(dataset); f++) {
+        const struct stk_field *field = stk_dataset_field(dataset, f);
+        printf("%-16s %10" PRIu64 " %12s %12s  %s\n", field->name, counts[f].samples,
+               message_size(counts[f].bytes, size), message_size(field->max_length, longest),
+               source_kind(field, text));
+    }
+}
+
+static int print_stat(const struct stk_dataset *dataset, const struct ls_arguments *arguments)
+{
+    struct source_count *counts = calloc(stk_dataset_field_count(dataset) + 1, sizeof(*counts));
+    struct stk_error err = {0};
+    int status = EXIT_DONE;
+
+    if (!counts)
+        return message_failed("out of memory");
+    if (source_count(dataset, counts, &err))
+        status = message_error(&err);
+    else if (arguments->base.json)
+        stat_json(dataset, counts);
+    else
+        stat_text(dataset, counts);
+    free(counts);
+    return status;
+}
+
+static int run(const struct command *command, struct stk_context *context, int argc, char **argv)
+{
+    struct ls_arguments arguments = {0};
+    struct stk_dataset *dataset;
+    struct stk_error err;
+    int status;
+
+    if (options_read(command, &arguments.base, argc, argv, &status))
+        return status;
+    if (source_open(context, &arguments.base, arguments.base.words, arguments.base.word_count,
+                    &dataset, &err))
+        return message_error(&err);
+    status = arguments.stat ? print_stat(dataset, &arguments) : print_samples(dataset, &arguments);
+    stk_dataset_close(dataset);
+    return status;
+}
+
+static const struct option options[] = {
+    {"limit", 0, OPTION_U64, offsetof(struct ls_arguments, limit), "N", "at most so many samples"},
+    {"stat", 0, OPTION_FLAG, offsetof(struct ls_arguments, stat), NULL,
+     "how many, how large and of what kind, instead of a list"},
+    {0},
+};
+
+const struct command cmd_ls = {
+    .name = "ls",
+    .summary =
+        "Lists the samples: their keys, fields and sizes.\n"
+        "With --json one object a line, with the place of each field's bytes (null where the\n"
+        "shard is compressed).",
+    .usage = "SRC... [options]",
+    .examples = "  stoker ls shards/\n"
+                "  stoker ls 'train-{0000..0999}.tar' --stat\n"
+                "  stoker ls shard-0000.tar --json --limit 1\n",
+    .options = options,
+    .opens_dataset = 1,
+    .min_words = 1,
+    .max_words = INT32_MAX,
+    .word = "SRC",
+    .run = run,
+};

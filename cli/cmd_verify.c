@@ -1,0 +1,201 @@
+/* `stoker verify`: reads and decodes everything, and lists what is bad. */
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "exit_status.h"
+#include "json_out.h"
+#include "message.h"
+#include "source.h"
+
+struct verify_arguments {
+    struct arguments base;
+    uint32_t threads;
+};
+
+/* One bad sample, already in the form it will be printed in: an error struct is far larger. */
+struct finding {
+    uint64_t sample;
+    char *line;
+};
+
+struct findings {
+    pthread_mutex_t lock; /* of all below: findings come from any thread */
+    struct finding *items;
+    size_t count, cap;
+    int as_json, failed;
+};
+
+static void write_json(FILE *stream, const struct stk_bad *bad)
+{
+    struct json_out json = {.stream = stream};
+    const struct stk_error *err = &bad->error;
+
+    json_object(&json, NULL);
+    json_text(&json, "object", err->object[0] ? err->object : NULL);
+    json_place(&json, "offset", err->offset);
+    json_place(&json, "sample", bad->sample);
+    json_text(&json, "key", err->key[0] ? err->key : NULL);
+    json_text(&json, "field", err->field[0] ? err->field : NULL);
+    json_text(&json, "reason", err->what);
+    json_end_object(&json);
+}
+
+static void write_text(FILE *stream, const struct stk_bad *bad)
+{
+    char words[2048];
+
+    stk_error_format(&bad->error, words, sizeof(words));
+    words[strcspn(words, "\n")] = 0; /* one line a sample; the remedy is the same for all */
+    fprintf(stream, "bad: %s", words);
+    if (bad->error.sample == STK_NOWHERE && bad->sample != STK_NOWHERE)
+        fprintf(stream, " (sample %" PRIu64 ")", bad->sample);
+    fputc('\n', stream);
+}
+
+static char *make_line(const struct stk_bad *bad, int as_json)
+{
+    char *line = NULL;
+    size_t len;
+    FILE *stream = open_memstream(&line, &len);
+
+    if (!stream)
+        return NULL;
+    if (as_json)
+        write_json(stream, bad);
+    else
+        write_text(stream, bad);
+    if (fclose(stream)) {
+        free(line);
+        line = NULL;
+    }
+    return line;
+}
+
+static void add_finding(void *user, const struct stk_bad *bad)
+{
+    struct findings *findings = user;
+    char *line = make_line(bad, findings->as_json);
+
+    pthread_mutex_lock(&findings->lock);
+    if (line && findings->count == findings->cap) {
+        size_t cap = findings->cap ? 2 * findings->cap : 64;
+        struct finding *items = realloc(findings->items, cap * sizeof(*items));
+        if (items) {
+            findings->items = items;
+            findings->cap = cap;
+        }
+    }
+    if (line && findings->count < findings->cap) {
+        findings->items[findings->count++] = (struct finding){bad->sample, line};
+        line = NULL;
+    } else {
+        findings->failed = 1;
+    }
+    pthread_mutex_unlock(&findings->lock);
+    free(line);
+}
+
+static int compare(const void *left, const void *right)
+{
+    const struct finding *a = left, *b = right;
+
+    if (a->sample != b->sample)
+        return a->sample < b->sample ? -1 : 1;
+    return strcmp(a->line, b->line);
+}
+
+static void print_json(const struct findings *findings, uint64_t samples, uint64_t bad, double time)
+{
+    struct json_out json = {.stream = stdout};
+
+    json_object(&json, NULL);
+    json_number(&json, "samples", samples);
+    json_number(&json, "bad_count", bad);
+    json_array(&json, "bad");
+    for (size_t i = 0; i < findings->count; i++)
+        printf("%s%s", i ? ", " : "", findings->items[i].line);
+    json_end_array(&json);
+    json_real(&json, "seconds", time);
+    json_end_object(&json);
+    json_end_line(&json);
+}
+
+static void print_text(const struct findings *findings, uint64_t samples, uint64_t bad, double time)
+{
+    for (size_t i = 0; i < findings->count; i++)
+        fputs(findings->items[i].line, stdout);
+    printf("%" PRIu64 " samples read in %.2f s, %" PRIu64 " bad\n", samples, time, bad);
+}
+
+static int verify(struct stk_dataset *dataset, const struct verify_arguments *arguments)
+{
+    struct findings findings = {.lock = PTHREAD_MUTEX_INITIALIZER, .as_json = arguments->base.json};
+    uint64_t samples = stk_dataset_samples(dataset), bad = 0;
+    struct timespec from, to;
+    struct stk_error err;
+    int status;
+
+    clock_gettime(CLOCK_MONOTONIC, &from);
+    if (stk_dataset_verify(dataset, arguments->threads, add_finding, &findings, &bad, &err)) {
+        status = message_error(&err);
+        goto done;
+    }
+    clock_gettime(CLOCK_MONOTONIC, &to);
+    double time = (double)(to.tv_sec - from.tv_sec) + 1e-9 * (double)(to.tv_nsec - from.tv_nsec);
+    if (findings.count)
+        qsort(findings.items, findings.count, sizeof(*findings.items), compare);
+    if (arguments->base.json)
+        print_json(&findings, samples, bad, time);
+    else
+        print_text(&findings, samples, bad, time);
+    status = bad ? EXIT_FAILED : EXIT_DONE;
+    if (findings.failed)
+        status = message_failed("out of memory: not all bad samples are listed");
+done:
+    for (size_t i = 0; i < findings.count; i++)
+        free(findings.items[i].line);
+    free(findings.items);
+    return status;
+}
+
+static int run(const struct command *command, struct stk_context *context, int argc, char **argv)
+{
+    struct verify_arguments arguments = {0};
+    struct stk_dataset *dataset;
+    struct stk_error err;
+    int status;
+
+    if (options_read(command, &arguments.base, argc, argv, &status))
+        return status;
+    if (source_open(context, &arguments.base, arguments.base.words, arguments.base.word_count,
+                    &dataset, &err))
+        return message_error(&err);
+    status = verify(dataset, &arguments);
+    stk_dataset_close(dataset);
+    return status;
+}
+
+static const struct option options[] = {
+    {"threads", 0, OPTION_U32, offsetof(struct verify_arguments, threads), "N",
+     "threads that read and decode (one a core)"},
+    {0},
+};
+
+const struct command cmd_verify = {
+    .name = "verify",
+    .summary = "Reads and decodes everything: every field of every sample, and the index.\n"
+               "Lists each bad sample; exit status 1 when there is one.",
+    .usage = "SRC... [options]",
+    .examples = "  stoker verify shards/\n"
+                "  stoker verify 'train-{0000..0999}.tar' --json > bad.json\n",
+    .options = options,
+    .opens_dataset = 1,
+    .min_words = 1,
+    .max_words = INT32_MAX,
+    .word = "SRC",
+    .run = run,
+};

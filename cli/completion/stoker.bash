@@ -1,0 +1,41 @@
+# Completion of the stoker command for bash. Made by: stoker help --completion bash
+_stoker()
+{
+    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]}
+    local command=${COMP_WORDS[1]} words=
+
+    COMPREPLY=()
+    if [ "$COMP_CWORD" -eq 1 ]; then
+        COMPREPLY=($(compgen -W "check gen pack index ls cat verify stream version help" -- "$word"))
+        return
+    fi
+    case $command:$before in
+        pack:--to) words="tar" ;;
+        stream:--shuffle-order) words="auto sequential global local" ;;
+        stream:--last) words="auto short mask drop" ;;
+        stream:--bad) words="raise replace" ;;
+        stream:--ragged) words="error pad list" ;;
+        stream:--io) words="auto pread uring" ;;
+        help:--completion) words="none bash zsh" ;;
+    esac
+    case $command:$COMP_CWORD:$word in
+        *:-*) ;;
+        gen:2:*) words="tensors" ;;
+    esac
+    if [ -z "$words" ] && [[ $word == -* ]]; then
+        case $command in
+            check) words=" --format --dtype --shape --fields --index --reindex --chunk-limit --json --help -h" ;;
+            gen) words=" --out -o --shards --samples --shape --dtype --classes --seed --loose --threads --force --json --help -h" ;;
+            pack) words=" --out -o --to --shard-size --shard-samples --prefix --force --format --dtype --shape --fields --index --reindex --chunk-limit --json --help -h" ;;
+            index) words=" --format --dtype --shape --fields --index --reindex --chunk-limit --json --help -h" ;;
+            ls) words=" --limit --stat --format --dtype --shape --fields --index --reindex --chunk-limit --json --help -h" ;;
+            cat) words=" --key --format --dtype --shape --fields --index --reindex --chunk-limit --json --help -h" ;;
+            verify) words=" --threads --format --dtype --shape --fields --index --reindex --chunk-limit --json --help -h" ;;
+            stream) words=" --batch-size --global-batch-size --shuffle --shuffle-order --reach --seed --epoch --epochs --rank --world-size --last --bad --quarantine --ragged --threads --memory --depth --io --save-state --stop-after --resume --order --no-digest --trace --format --dtype --shape --fields --index --reindex --chunk-limit --json --help -h" ;;
+            version) words=" --json --help -h" ;;
+            help) words=" --completion --json --help -h" ;;
+        esac
+    fi
+    [ -n "$words" ] && COMPREPLY=($(compgen -W "$words" -- "$word"))
+}
+complete -o default -F _stoker stoker

@@ -1,0 +1,34 @@
+/* source.h -- opens what the command line names, and counts what it holds.
+ * Owns: nothing; the dataset is the caller's.   Threads: any.   Errors: status, words in *err.
+ * Not here: the options' table (options.h). */
+#ifndef CLI_SOURCE_H
+#define CLI_SOURCE_H
+
+#include "stoker/dataset.h"
+#include "options.h"
+
+STK_CHECK stk_status source_open(struct stk_context *context, const struct arguments *arguments,
+                                 char **sources, int count, struct stk_dataset **out,
+                                 struct stk_error *err);
+
+/* The path of an object as the user would write it: from the current folder on when all sources
+ * were named so. Points into object. */
+const char *source_path(const struct arguments *arguments, const char *object);
+
+/* What a walk over all samples finds for one field. */
+struct source_count {
+    uint64_t samples; /* that have the field */
+    uint64_t bytes;   /* of those that lie plainly in an object */
+};
+/* counts: one a field. Ends early, with STK_CANCELLED, on a signal. */
+STK_CHECK stk_status source_count(const struct stk_dataset *dataset, struct source_count *counts,
+                                  struct stk_error *err);
+
+/* "int8 (3, 4)", "text", ...; out is also what it returns. */
+#define SOURCE_KIND_CAP 224
+const char *source_kind(const struct stk_field *field, char out[SOURCE_KIND_CAP]);
+const char *source_kind_name(enum stk_kind kind);
+/* 32 hexadecimal digits. */
+const char *source_fingerprint(const struct stk_dataset *dataset, char out[33]);
+
+#endif

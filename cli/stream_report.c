@@ -1,0 +1,143 @@
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "exit_status.h"
+#include "json_out.h"
+#include "message.h"
+#include "output_file.h"
+#include "stream.h"
+
+static double rate(double amount, double seconds)
+{
+    return seconds > 0 ? amount / seconds : 0;
+}
+
+static void json_digest(struct json_out *json, const char *name, const struct stk_digest *digest)
+{
+    char text[33];
+
+    if (digest)
+        stk_digest_text(digest, text);
+    json_text(json, name, digest ? text : NULL);
+}
+
+static void json_reads(struct json_out *json, const struct stk_loader_stats *stats)
+{
+    json_object(json, "reads");
+    json_number(json, "issued", stats->reads);
+    json_number(json, "merged", stats->merged_reads);
+    json_number(json, "mapped", stats->mapped_copies);
+    json_number(json, "chunks", stats->chunks_decoded);
+    json_end_object(json);
+}
+
+static void report_json(const struct stream *stream, const struct stk_loader_stats *stats)
+{
+    struct json_out json = {.stream = stdout};
+    int hashed = !stream->arguments->no_digest;
+
+    json_object(&json, NULL);
+    json_number(&json, "samples", stream->samples);
+    json_number(&json, "batches", stream->batches);
+    json_number(&json, "bytes", stream->bytes);
+    json_real(&json, "seconds", stream->seconds);
+    json_real(&json, "samples_per_s", rate((double)stream->samples, stream->seconds));
+    json_real(&json, "bytes_per_s", rate((double)stream->bytes, stream->seconds));
+    json_object(&json, "waits");
+    json_real(&json, "fetch", stats->waits.fetch);
+    json_real(&json, "fill", stats->waits.fill);
+    json_real(&json, "consumer", stats->waits.consumer);
+    json_end_object(&json);
+    json_number(&json, "peak_bytes", stats->peak_bytes);
+    json_number(&json, "caller_peak_bytes", stats->caller_peak_bytes);
+    json_number(&json, "bad", stats->bad);
+    json_digest(&json, "digest", hashed ? &stream->digest : NULL);
+    json_digest(&json, "run_digest",
+                !hashed                     ? NULL
+                : stream->has_run_digest    ? &stream->run_digest
+                : stream->arguments->resume ? NULL
+                                            : &stream->digest);
+    json_number(&json, "epochs", stream->arguments->epochs);
+    json_number(&json, "first_epoch", stream->first_epoch);
+    json_number(&json, "epoch", stream->epoch);
+    json_number(&json, "position", stream->position);
+    json_number(&json, "steps", stk_loader_steps(stream->loader));
+    json_text(&json, "io", stats->io);
+    json_number(&json, "threads", stats->threads);
+    json_reads(&json, stats);
+    json_real(&json, "open_seconds", stream->open_seconds);
+    json_end_object(&json);
+    json_end_line(&json);
+}
+
+static void report_text(const struct stream *stream, const struct stk_loader_stats *stats)
+{
+    char size[24], digest[33];
+
+    printf("samples   %" PRIu64 " in %" PRIu64 " batches\n", stream->samples, stream->batches);
+    printf("bytes     %s\n", message_size(stream->bytes, size));
+    printf("time      %.3f s (and %.3f s to open)\n", stream->seconds, stream->open_seconds);
+    printf("rate      %.0f samples/s, %s/s\n", rate((double)stream->samples, stream->seconds),
+           message_size((uint64_t)rate((double)stream->bytes, stream->seconds), size));
+    printf("waits     fetch %.3f s, fill %.3f s, consumer %.3f s\n", stats->waits.fetch,
+           stats->waits.fill, stats->waits.consumer);
+    printf("memory    %s at most", message_size(stats->peak_bytes, size));
+    printf(", and %s with the caller\n", message_size(stats->caller_peak_bytes, size));
+    printf("io        %s, %" PRIu32 " threads\n", stats->io, stats->threads);
+    printf("stopped   epoch %" PRIu64 ", sample %" PRIu64 "\n", stream->epoch, stream->position);
+    printf("bad       %" PRIu64 "\n", stats->bad);
+    if (!stream->arguments->no_digest) {
+        stk_digest_text(&stream->digest, digest);
+        printf("digest    %s\n", digest);
+    }
+}
+
+void stream_report(const struct stream *stream)
+{
+    struct stk_loader_stats stats;
+
+    stk_loader_stats(stream->loader, &stats);
+    if (stream->arguments->base.json)
+        report_json(stream, &stats);
+    else
+        report_text(stream, &stats);
+}
+
+static void write_quarantined(FILE *file, const struct stk_quarantined *bad)
+{
+    struct json_out json = {.stream = file};
+
+    json_object(&json, NULL);
+    json_text(&json, "object", bad->error.object[0] ? bad->error.object : NULL);
+    json_place(&json, "offset", bad->error.offset);
+    json_place(&json, "sample", bad->sample);
+    json_text(&json, "key", bad->error.key[0] ? bad->error.key : NULL);
+    json_text(&json, "field", bad->error.field[0] ? bad->error.field : NULL);
+    json_text(&json, "reason", bad->error.what);
+    json_place(&json, "substitute", bad->substitute);
+    json_number(&json, "epoch", bad->epoch);
+    json_end_object(&json);
+    json_end_line(&json);
+}
+
+int stream_quarantine(const struct stream *stream, const char *path)
+{
+    uint64_t count = stk_loader_quarantine(stream->loader, NULL, 0);
+    struct stk_quarantined *bad = calloc(count + 1, sizeof(*bad));
+    struct output_file file;
+    int status;
+
+    if (!bad)
+        return message_failed("out of memory");
+    uint64_t found = stk_loader_quarantine(stream->loader, bad, count);
+    count = found < count ? found : count;
+    status = output_file_begin(&file, path);
+    if (!status) {
+        for (uint64_t i = 0; i < count; i++)
+            write_quarantined(file.stream, &bad[i]);
+        status = output_file_commit(&file);
+    }
+    free(bad);
+    return status;
+}

@@ -1,0 +1,70 @@
+"""What the tests of the command share: the binary, and small sets that it has made."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+BINARY = Path(os.environ.get("STOKER_BIN", ROOT / "build" / "stoker")).resolve()
+
+
+class Command:
+    """Runs the command in a folder of its own cache, and reads what it prints."""
+
+    def __init__(self, cache):
+        self.binary = str(BINARY)
+        self.environment = {**os.environ, "XDG_CACHE_HOME": str(cache), "LC_ALL": "C.UTF-8"}
+
+    def __call__(self, *arguments, status=0, text=True, **options):
+        done = subprocess.run(
+            [self.binary, *map(str, arguments)],
+            capture_output=True,
+            text=text,
+            timeout=60,
+            env=self.environment,
+            **options,
+        )
+        if status is not None:
+            assert done.returncode == status, f"{arguments}: {done.stdout!r} {done.stderr!r}"
+        return done
+
+    def json(self, *arguments, **options):
+        """The one object that it prints."""
+        return json.loads(self(*arguments, "--json", **options).stdout)
+
+    def lines(self, *arguments, **options):
+        """The objects that it prints, one a line."""
+        printed = self(*arguments, "--json", **options).stdout
+        return [json.loads(line) for line in printed.splitlines()]
+
+    def order(self, *arguments, **options):
+        """The sample numbers that it prints, a list a batch."""
+        printed = self("stream", *arguments, "--order", **options).stdout
+        return [[int(word) for word in line.split()] for line in printed.splitlines()]
+
+    def start(self, *arguments, **options):
+        return subprocess.Popen(
+            [self.binary, *map(str, arguments)], env=self.environment, **options
+        )
+
+
+@pytest.fixture(scope="session")
+def stoker(tmp_path_factory):
+    if not BINARY.exists():
+        pytest.fail(f"{BINARY} is not there: run make first")
+    return Command(tmp_path_factory.mktemp("cache"))
+
+
+@pytest.fixture(scope="session")
+def tensors(stoker, tmp_path_factory):
+    """37 tensors in 3 shards, and the same as loose files."""
+    folder = tmp_path_factory.mktemp("tensors")
+    stoker(
+        *("gen", "tensors", "-o", folder / "shards", "--shards", 3, "--samples", 37),
+        *("--shape", "4,6,3", "--dtype", "f32", "--classes", 5, "--seed", 1),
+        *("--loose", folder / "loose"),
+    )
+    return folder
