@@ -1,0 +1,106 @@
+/* The module stoker._core: the library's nouns as Python types, and the command. */
+#include <stdio.h>
+
+#include "../cli/stoker_main.h"
+#include "context_type.h"
+#include "convert.h"
+
+struct core_state *core_state_of(PyObject *object)
+{
+    return PyType_GetModuleState(Py_TYPE(object));
+}
+
+static PyObject *core_version(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none))
+{
+    return PyUnicode_FromString(stk_version());
+}
+
+static PyObject *core_parse_dtype(PyObject *Py_UNUSED(module), PyObject *arg)
+{
+    PyObject *bytes = PyUnicode_AsUTF8String(arg);
+    if (!bytes)
+        return NULL;
+    enum stk_dtype dtype = stk_dtype_parse(PyBytes_AsString(bytes));
+    Py_DECREF(bytes);
+    if (dtype == STK_DTYPE_COUNT)
+        Py_RETURN_NONE;
+    return PyUnicode_FromString(stk_dtype_name(dtype));
+}
+
+/* main(context, [b"stoker", b"ls", ...]) -> exit status */
+static PyObject *core_main(PyObject *module, PyObject *args)
+{
+    struct core_state *state = PyModule_GetState(module);
+    PyObject *context, *list;
+    if (!PyArg_ParseTuple(args, "O!O!:main", state->context, &context, &PyList_Type, &list))
+        return NULL;
+    const char **arguments;
+    uint32_t count;
+    if (!convert_strings(list, &arguments, &count))
+        return NULL;
+    int status;
+    Py_BEGIN_ALLOW_THREADS;
+    status = stoker_main((int)count, (char **)arguments, context_of(context));
+    fflush(NULL);
+    Py_END_ALLOW_THREADS;
+    PyMem_Free(arguments);
+    return PyLong_FromLong(status);
+}
+
+static PyMethodDef core_functions[] = {
+    {"version", core_version, METH_NOARGS, "Which Stoker this is."},
+    {"parse_dtype", core_parse_dtype, METH_O, "The full name of a dtype, or None."},
+    {"main", core_main, METH_VARARGS, "The command: (context, arguments) -> exit status."},
+    {NULL, NULL, 0, NULL},
+};
+
+static int core_fill(PyObject *module)
+{
+    struct core_state *state = PyModule_GetState(module);
+    state->tensor = tensor_type_add(module);
+    state->context = state->tensor ? context_type_add(module) : NULL;
+    state->dataset = state->context ? dataset_type_add(module) : NULL;
+    state->loader = state->dataset ? loader_type_add(module) : NULL;
+    return state->loader ? 0 : -1;
+}
+
+static int core_clear(PyObject *module)
+{
+    struct core_state *state = PyModule_GetState(module);
+    Py_CLEAR(state->tensor);
+    Py_CLEAR(state->context);
+    Py_CLEAR(state->dataset);
+    Py_CLEAR(state->loader);
+    return 0;
+}
+
+static int core_traverse(PyObject *module, visitproc visit, void *arg)
+{
+    struct core_state *state = PyModule_GetState(module);
+    Py_VISIT(state->tensor);
+    Py_VISIT(state->context);
+    Py_VISIT(state->dataset);
+    Py_VISIT(state->loader);
+    return 0;
+}
+
+static PyModuleDef_Slot core_slots[] = {
+    {Py_mod_exec, core_fill},
+    {0, NULL},
+};
+
+static struct PyModuleDef core_definition = {
+    PyModuleDef_HEAD_INIT,
+    .m_name = "_core",
+    .m_doc = "The C library of Stoker, as the package uses it.",
+    .m_size = sizeof(struct core_state),
+    .m_methods = core_functions,
+    .m_slots = core_slots,
+    .m_traverse = core_traverse,
+    .m_clear = core_clear,
+};
+
+PyMODINIT_FUNC PyInit__core(void)
+{
+    return PyModuleDef_Init(&core_definition);
+}

@@ -1,0 +1,99 @@
+"""The library's context of this process: progress bars, notices, tables."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from . import _core
+
+log = logging.getLogger("stoker")
+
+# What a user may give as progress=: called with (what, unit, done, total, bytes); total 0: unknown.
+Progress = Callable[[str, str, int, int, int], Any]
+
+_local = threading.local()  # .progress: who is told of the job that this thread does
+_made: tuple[int, _core.Context] | None = None  # the process it was made in, and the context
+
+
+def _tell_progress(what: str, unit: str, done: int, total: int, size: int) -> None:
+    progress = getattr(_local, "progress", None)
+    if progress is not None:
+        progress(what, unit, done, total, size)
+
+
+def _tell_notice(text: str) -> None:
+    log.warning("%s", text)
+
+
+def context() -> _core.Context:
+    """The context of this process; a forked child makes its own."""
+    global _made
+    if _made is None or _made[0] != os.getpid():
+        _made = os.getpid(), _core.Context(progress=_tell_progress, notice=_tell_notice)
+    return _made[1]
+
+
+class Bar:
+    """One line on standard error, drawn over and over, and taken away at the end."""
+
+    def __init__(self, delay: float = 0.3) -> None:
+        self.shows_from = time.monotonic() + delay
+        self.width = 0
+
+    def __call__(self, what: str, unit: str, done: int, total: int, size: int) -> None:
+        if time.monotonic() < self.shows_from:
+            return
+        if total:
+            filled = 30 * done // total
+            line = f"{what} [{'=' * filled:<30}] {done:,}/{total:,} {unit}"
+        else:
+            line = f"{what} {done:,} {unit}"
+        if size:
+            line += f", {size / 1e6:,.0f} MB"
+        sys.stderr.write("\r" + line.ljust(self.width))
+        sys.stderr.flush()
+        self.width = len(line)
+
+    def clear(self) -> None:
+        if self.width:
+            sys.stderr.write("\r" + " " * self.width + "\r")
+            sys.stderr.flush()
+
+
+@contextmanager
+def progress_shown(progress: Progress | bool | None) -> Iterator[None]:
+    """While it lasts, jobs of this thread tell `progress`: a callable, True (a bar), False
+    (nobody) or None (a bar on a terminal)."""
+    bar = None
+    if progress is True or (progress is None and sys.stderr is not None and sys.stderr.isatty()):
+        bar = progress = Bar()
+    before = getattr(_local, "progress", None)
+    _local.progress = progress if callable(progress) else None
+    try:
+        yield
+    finally:
+        _local.progress = before
+        if bar is not None:
+            bar.clear()
+
+
+def write_table(path: str, columns: dict[str, Any]) -> None:
+    """Writes a Parquet file: columns are lists of str, or the bytes of int64 values."""
+    import numpy
+    import pyarrow
+    import pyarrow.parquet
+
+    arrays = {
+        name: pyarrow.array(numpy.frombuffer(values, numpy.int64))
+        if isinstance(values, bytes)
+        else pyarrow.array(values, pyarrow.string())
+        for name, values in columns.items()
+    }
+    pyarrow.parquet.write_table(pyarrow.table(arrays), path)

@@ -1,0 +1,134 @@
+"""The C library, as the package uses it. Not for users: see stoker.open and stoker.Loader."""
+
+from collections.abc import Callable
+from typing import Any, TypedDict
+
+class Tensor:
+    """Memory of a batch or a sample, shown through DLPack and the buffer protocol."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def dtype(self) -> str: ...
+    def capsule(self) -> Any: ...
+    def __dlpack__(
+        self,
+        *,
+        stream: None = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any: ...
+    def __dlpack_device__(self) -> tuple[int, int]: ...
+    def __buffer__(self, flags: int, /) -> memoryview: ...
+
+class Context:
+    """What the library calls back. command: the hooks of the `stoker` command instead."""
+
+    def __new__(
+        cls,
+        progress: Callable[[str, str, int, int, int], Any] | None = None,
+        notice: Callable[[str], Any] | None = None,
+        write_table: Callable[[str, dict[str, Any]], Any] | None = None,
+        command: bool = False,
+    ) -> Context: ...
+
+class _About(TypedDict):
+    objects: int
+    skipped: int
+    index: str
+
+class Dataset:
+    """An opened dataset."""
+
+    def __new__(
+        cls,
+        context: Context,
+        sources: list[bytes],
+        fields: list[bytes] | None = None,
+        format: str | None = None,
+        dtype: str | None = None,
+        shape: tuple[int, ...] | None = None,
+        chunk_limit: int | None = None,
+        index: str | None = None,
+        reindex: bool = False,
+    ) -> Dataset: ...
+    def __len__(self) -> int: ...
+    # name, kind, optional, dtype, shape, longest value in bytes
+    def fields(
+        self,
+    ) -> list[tuple[str, str, bool, str | None, tuple[int, ...] | None, int]]: ...
+    def classes(self) -> list[str]: ...
+    def fingerprint(self) -> bytes: ...
+    def about(self) -> _About: ...
+    def numbers(self) -> bytes: ...
+    def key(self, position: int, /) -> str: ...
+    def find(self, key: bytes, /) -> int: ...
+    def place(self, position: int, field: int, /) -> tuple[str, int | None, int | None] | None: ...
+    # one a field: Tensor, int, str, bytes (json too), or None
+    def read(self, position: int, /) -> list[Any]: ...
+    def bytes(self, position: int, field: int, /) -> bytes: ...
+    def split(self, shares: list[float], part: int, seed: int, /) -> Dataset: ...
+    def select(self, positions: Any, /) -> Dataset: ...
+
+class Loader:
+    """Draws batches from a dataset."""
+
+    def __new__(
+        cls,
+        dataset: Dataset,
+        *,
+        batch_size: int = 0,
+        global_batch_size: int = 0,
+        shuffle: bool = False,
+        order: str = "auto",
+        reach: int | None = None,
+        seed: int = 0,
+        rank: int = 0,
+        world_size: int = 0,
+        last: str = "auto",
+        bad: str = "raise",
+        ragged: str = "error",
+        memory: int = 0,
+        threads: int | None = None,
+        local_rank: int = 0,
+        local_world_size: int = 0,
+        depth: int | None = None,
+        io: str = "auto",
+        weights: Any = None,
+        pin: bool = True,
+        stall_seconds: float = 0,
+        trace: str | None = None,
+    ) -> Loader: ...
+    # epoch, step, end, count, real, samples (int64), mask, fields; None at the end of the epoch. A
+    # field is (value, lengths, present); its value is a Tensor, or a list of Tensor, str, bytes or
+    # None.
+    def next(
+        self, epoch: int, /
+    ) -> (
+        tuple[
+            int,
+            int,
+            int,
+            int,
+            int,
+            bytes,
+            Tensor | None,
+            list[tuple[Tensor | list[Any], Tensor | None, Tensor | None]],
+        ]
+        | None
+    ): ...
+    def seek(self, epoch: int, position: int, /) -> None: ...
+    def position(self) -> tuple[int, int]: ...
+    def steps(self) -> int: ...
+    def steps_left(self) -> int: ...
+    def save(self) -> str: ...
+    def load(self, text: str, /) -> None: ...
+    def stats(self) -> dict[str, Any]: ...
+    def quarantine(self) -> list[dict[str, Any]]: ...
+    def interrupt(self, on: bool, /) -> None: ...
+    def close(self) -> None: ...
+
+def version() -> str: ...
+def parse_dtype(text: str, /) -> str | None: ...
+def main(context: Context, arguments: list[bytes], /) -> int: ...

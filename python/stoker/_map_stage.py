@@ -1,0 +1,289 @@
+"""Runs a user's callables on batches ahead of the caller, in threads, in order."""
+
+from __future__ import annotations
+
+import inspect
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy
+
+from . import _core
+from ._batches import Assembler, Batch, Raw, collate
+from ._context import log
+from .errors import BusyError, CancelledError, MapError, ShapeError
+
+_PATIENCE = 1.0  # seconds that closing waits for a callable to return
+
+
+class Mapper:
+    """sample_map and map as one function of a batch."""
+
+    def __init__(
+        self,
+        assembler: Assembler,
+        sample_map: Callable[..., Any] | None,
+        map_: Callable[[Any], Any] | None,
+        seed: int,
+        template: Callable[[], Any],
+    ) -> None:
+        self._assembler = assembler
+        self._sample_map = sample_map
+        self._map = map_
+        self._seed = seed
+        self._template = template  # a sample, for the shapes of a batch that has none
+        self._takes_rng = sample_map is not None and _takes_two(sample_map)
+
+    def __call__(self, raw: Raw, tell: Callable[[str], None]) -> Any:
+        """The batch as the caller gets it. tell: what is being done, for whoever waits."""
+        if self._sample_map is None:
+            batch = self._assembler.batch(raw)
+        else:
+            batch = self._over_samples(raw, tell)
+        if self._map is None:
+            return batch
+        tell(f"map on step {raw.step}")
+        try:
+            return _keep_labels(self._map(batch), batch)
+        except Exception as error:
+            words = f"map raised {_describe(error)} on step {raw.step} of epoch {raw.epoch}"
+            raise MapError(words, stage="map") from error
+
+    def _over_samples(self, raw: Raw, tell: Callable[[str], None]) -> Any:
+        numbers = raw.numbers().tolist()
+        mask = None if raw.mask is None else self._assembler.array(raw.mask)
+        results = []
+        for number, view in zip(numbers, self._assembler.views(raw), strict=False):
+            tell(f"sample_map on sample {number}")
+            results.append(self._over_one(view, raw.epoch, number))
+        if not results:
+            return self._empty(raw, mask)
+        try:
+            return collate(results, raw, self._assembler.as_, mask)
+        except (ShapeError, KeyError, ValueError, TypeError) as error:
+            words = str(error) if isinstance(error, ShapeError) else _describe(error)
+            sample = getattr(error, "sample", None)
+            raise MapError(
+                f"the results of sample_map do not make a batch: {words}",
+                stage="sample_map",
+                sample=sample,
+                remedy="return the same fields, shapes and types for each sample",
+            ) from error
+
+    def _over_one(self, view: Any, epoch: int, number: int) -> Any:
+        assert self._sample_map is not None
+        try:
+            if self._takes_rng:
+                return self._sample_map(view, sample_generator(self._seed, epoch, number))
+            return self._sample_map(view)
+        except Exception as error:
+            raise MapError(
+                f"sample_map raised {_describe(error)} on sample {number} of epoch {epoch}",
+                stage="sample_map",
+                sample=number,
+            ) from error
+
+    def _empty(self, raw: Raw, mask: Any) -> Any:
+        """A batch of masked places only: zeros, shaped as a mapped sample is."""
+        if raw.places == 0:
+            return self._assembler.batch(raw)
+        result = self._over_one(self._template(), raw.epoch, 0)
+        batch = collate([result], raw._replace(real=1), self._assembler.as_, mask)
+        values = batch.values() if isinstance(batch, Batch) else batch
+        for value in values:
+            if value is mask:
+                continue
+            if isinstance(value, list):
+                value[:] = [None] * raw.places
+            else:
+                value[...] = 0
+        return batch
+
+
+def sample_generator(seed: int, epoch: int, sample: int) -> numpy.random.Generator:
+    """The random numbers of one sample in one epoch: the same whatever thread, rank or batch it is
+    in.
+
+    >>> one, two = sample_generator(0, 0, 7), sample_generator(0, 0, 7)
+    >>> one.random() == two.random()
+    True
+    """
+    bits = numpy.random.Philox(key=[seed, epoch], counter=[0, 0, 0, sample])
+    return numpy.random.Generator(bits)
+
+
+def _takes_two(function: Callable[..., Any]) -> bool:
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        return False
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    plain = [one for one in parameters if one.kind in kinds]
+    return len(plain) >= 2 and (plain[1].default is plain[1].empty or plain[1].name == "rng")
+
+
+def _describe(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
+def _keep_labels(result: Any, batch: Any) -> Any:
+    """A map that returns a plain dict still gives a batch that knows its samples."""
+    if isinstance(batch, Batch) and type(result) is dict:
+        result = Batch(result)
+    if isinstance(batch, Batch) and isinstance(result, Batch) and result is not batch:
+        result.samples, result.epoch, result.step = batch.samples, batch.epoch, batch.step
+    return result
+
+
+class _End:
+    """The epoch is over."""
+
+
+class _Failure:
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+
+class MapStage:
+    """A bounded look-ahead: threads draw batches in order, map them, and put them in their places.
+
+    One thread at a time draws (under `_draw_lock`); everything else is under `_changed`."""
+
+    def __init__(
+        self,
+        core: _core.Loader,
+        epoch: int,
+        mapper: Mapper,
+        threads: int,
+        stall_seconds: float,
+        timeout: float | None,
+    ) -> None:
+        self.waited = 0.0  # seconds that the caller waited for a batch
+        self._core = core
+        self._epoch = epoch
+        self._mapper = mapper
+        self._stall_seconds = stall_seconds
+        self._timeout = timeout
+        self._room = threads + 1  # batches drawn and not yet delivered, at most
+        self._draw_lock = threading.Lock()
+        self._changed = threading.Condition()
+        self._awaited = False  # the caller is in next
+        self._drawn = 0
+        self._delivered = 0
+        self._results: dict[int, tuple[Any, str]] = {}  # by turn: the batch, the state after it
+        self._doing: dict[int, str] = {}  # by turn: what its callable is busy with
+        self._over = False  # nothing more is to be drawn
+        self._threads = [
+            threading.Thread(target=self._run, name=f"stoker-map-{i}", daemon=True)
+            for i in range(threads)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def next(self) -> tuple[Any, str] | None:
+        """The next batch and the state after it; None at the end. Raises what went wrong."""
+        with self._changed:
+            if self._awaited:
+                raise BusyError("another thread is waiting for the next batch")
+            self._awaited = True
+            try:
+                result, state = self._wait()
+            finally:
+                self._awaited = False
+        if isinstance(result, _End):
+            return None
+        if isinstance(result, _Failure):
+            raise result.error
+        return result, state
+
+    def _wait(self) -> tuple[Any, str]:
+        began = time.monotonic()
+        turn = self._delivered
+        told = False
+        while turn not in self._results:
+            if not self._threads:
+                raise CancelledError("the iteration was ended while its next batch was awaited")
+            self._changed.wait(0.2)
+            told = self._look_at(turn, time.monotonic() - began, told)
+        self._delivered += 1
+        self._changed.notify_all()
+        self.waited += time.monotonic() - began
+        return self._results.pop(turn)
+
+    def _look_at(self, turn: int, waited: float, told: bool) -> bool:
+        doing = self._doing.get(turn, "a batch of the loader")
+        if self._timeout is not None and waited > self._timeout and turn in self._doing:
+            stage = doing.split()[0]
+            raise MapError(f"{doing} has not returned after {waited:.1f} s", stage=stage)
+        if waited > self._stall_seconds and not told:
+            log.warning("no batch for %.0f s: waiting for %s", waited, doing)
+            return True
+        return told
+
+    def close(self) -> None:
+        """Stops drawing and ends the threads; a callable that does not return is left to itself."""
+        with self._changed:
+            if not self._threads:
+                return
+            threads, self._threads = self._threads, []
+            self._over = True
+            self._changed.notify_all()
+        self._core.interrupt(True)
+        until = time.monotonic() + _PATIENCE
+        for thread in threads:
+            if thread is not threading.current_thread():
+                thread.join(max(0.0, until - time.monotonic()))
+        self._core.interrupt(False)
+        with self._changed:
+            self._results.clear()
+            left = sum(thread.is_alive() for thread in threads)
+        if left:
+            log.warning(
+                "%d of your map callables did not return; they are left to themselves", left
+            )
+
+    def _run(self) -> None:
+        while True:
+            drawn = self._draw()
+            if drawn is None:
+                return
+            turn, result, state = drawn
+            if isinstance(result, Raw):
+                result = self._work(turn, result)
+            with self._changed:
+                self._doing.pop(turn, None)
+                self._results[turn] = result, state
+                self._changed.notify_all()
+
+    def _draw(self) -> tuple[int, Any, str] | None:
+        with self._draw_lock:
+            with self._changed:
+                while not self._over and self._drawn - self._delivered >= self._room:
+                    self._changed.wait()
+                if self._over:
+                    return None
+                turn = self._drawn
+                self._drawn += 1
+            result: Any = _End()
+            state = ""
+            try:
+                got = self._core.next(self._epoch)
+                state = self._core.save()
+                if got is not None:
+                    return turn, Raw(*got), state
+            except BaseException as error:
+                result = _Failure(error)
+            with self._changed:
+                self._over = True
+            return turn, result, state
+
+    def _work(self, turn: int, raw: Raw) -> Any:
+        def tell(what: str) -> None:
+            self._doing[turn] = what
+
+        try:
+            return self._mapper(raw, tell)
+        except BaseException as error:
+            return _Failure(error)

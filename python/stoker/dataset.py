@@ -1,0 +1,358 @@
+"""Datasets: samples behind one index."""
+
+from __future__ import annotations
+
+import operator
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy
+
+from . import _arrays, _core, _metadata
+from ._batches import Assembler, Field
+from ._context import Progress, context, progress_shown
+from ._options import (
+    Fields,
+    Source,
+    absolute,
+    parse_size,
+    read_dtype,
+    read_fields,
+    read_sources,
+)
+from .errors import StaleError
+
+# Datasets that came through a fork: left as they are, for their locks belong to the parent.
+_inherited: list[_core.Dataset] = []
+
+
+@dataclass(frozen=True)
+class _Recipe:
+    """How a dataset came about: what a worker needs to open the same one."""
+
+    sources: tuple[str, ...]
+    fields: tuple[str, ...] | None
+    format: str | None
+    dtype: str | None
+    shape: tuple[int, ...] | None
+    chunk_limit: int
+    index: str | None
+    subsets: tuple[tuple[Any, ...], ...] = ()
+
+    def open(self, reindex: bool = False) -> _core.Dataset:
+        handle = _core.Dataset(
+            context(),
+            [os.fsencode(source) for source in self.sources],
+            fields=None if self.fields is None else [os.fsencode(name) for name in self.fields],
+            format=self.format,
+            dtype=self.dtype,
+            shape=self.shape,
+            chunk_limit=self.chunk_limit,
+            index=self.index,
+            reindex=reindex,
+        )
+        for subset in self.subsets:
+            handle = _take(handle, subset)
+        return handle
+
+    def reopen(self, fingerprint: bytes) -> _core.Dataset:
+        """Opens it once more; refused when the samples are not those that had this fingerprint."""
+        handle = self.open()
+        if handle.fingerprint() != fingerprint:
+            raise StaleError(
+                "the dataset is not the one that was opened before: its files have changed",
+                object=self.sources[0],
+                remedy="open it again with stoker.open",
+            )
+        return handle
+
+
+def _take(handle: _core.Dataset, subset: tuple[Any, ...]) -> _core.Dataset:
+    """One step from a dataset to a part of it."""
+    how, *arguments = subset
+    if how == "split":
+        shares, part, seed = arguments
+        return handle.split(list(shares), part, seed)
+    if how == "range":
+        positions = numpy.arange(*arguments, dtype=numpy.uint64)
+    elif how == "bits":
+        positions = numpy.flatnonzero(numpy.unpackbits(arguments[0])).astype(numpy.uint64)
+    else:
+        positions = arguments[0]
+    return handle.select(positions)
+
+
+def open(
+    sources: Source | Sequence[Source],
+    *,
+    fields: Fields = None,
+    format: str | None = None,
+    dtype: Any = None,
+    shape: Sequence[int] | None = None,
+    chunk_limit: int | str | None = None,
+    index: Source | None = None,
+    reindex: bool = False,
+    progress: Progress | bool | None = None,
+    as_: str | None = None,
+) -> Dataset:
+    """Opens a dataset; the first time, an index of it is made.
+
+    Args:
+        sources: a path, a folder, a glob, a brace list (``"train-{0000..0999}.tar"``), a
+            ``file://`` URI, or a list of them.
+        fields: which fields to read. ``"jpg;png"`` is the first of the two that a sample has,
+            ``"txt?"`` may be missing. A tuple makes samples and batches tuples; a str or a list
+            makes them dicts; a dict says what each field is: ``{"blob": "tensor"}`` (tensor, int,
+            text, json, bytes; None: by its name). Default: all fields, as dicts.
+        format: tar, npy, npz, raw or folder, where it should not be found out.
+        dtype: raw arrays: the type of an element; torch's and numpy's types and names do.
+        shape: raw arrays: the shape of one sample.
+        chunk_limit: the most that a compressed shard may decode to (default 1 GiB).
+        index: where to keep the index; default: beside the data, else in your cache folder.
+        reindex: make the index anew.
+        progress: True for a bar, False for none, or a callable that is given (what, unit, done,
+            total, bytes). Default: a bar on a terminal.
+        as_: ``"torch"`` or ``"numpy"``; default: torch where it is installed.
+
+    >>> import stoker
+    >>> ds = stoker.open("data/shard-{0000..0001}.tar")
+    >>> len(ds), list(ds.fields)
+    (100, ['npy', 'cls'])
+    """
+    names = read_fields(fields)
+    recipe = _Recipe(
+        sources=tuple(read_sources(sources)),
+        fields=None if names is None else tuple(names),
+        format=format,
+        dtype=read_dtype(dtype),
+        shape=None if shape is None else tuple(operator.index(size) for size in shape),
+        chunk_limit=0 if chunk_limit is None else parse_size(chunk_limit),
+        index=None if index is None else os.fspath(index),
+    )
+    with progress_shown(progress):
+        handle = recipe.open(reindex)
+    return Dataset(recipe, handle, isinstance(fields, tuple), _arrays.resolve(as_))
+
+
+class Dataset:
+    """Samples by number: what :func:`open` gives.
+
+    A map-style dataset: ``len(ds)``, ``ds[i]`` (a dict, or a tuple), ``ds[10:20]`` (a smaller
+    Dataset), iteration. It pickles, opens itself again in worker processes, and so works inside a
+    ``torch.utils.data.DataLoader``. Samples are yours: they share no memory with it.
+
+    >>> ds = stoker.open("data")
+    >>> ds[0]["npy"].shape, ds[0]["cls"]
+    (torch.Size([4, 4]), 0)
+    """
+
+    def __init__(self, recipe: _Recipe, handle: _core.Dataset, as_tuple: bool, as_: str) -> None:
+        self._recipe = recipe
+        self._open_handle = handle
+        self._process = os.getpid()
+        self._as = as_
+        self._as_tuple = as_tuple
+        self._length = len(handle)
+        self._fields = {described[0]: Field(*described) for described in handle.fields()}
+        self._assembler = Assembler(list(self._fields.values()), as_, as_tuple)
+
+    @property
+    def _handle(self) -> _core.Dataset:
+        if self._process != os.getpid():
+            _inherited.append(self._open_handle)
+            self._open_handle = self._recipe.reopen(self._open_handle.fingerprint())
+            self._process = os.getpid()
+        return self._open_handle
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        recipe = replace(
+            self._recipe, sources=tuple(absolute(source) for source in self._recipe.sources)
+        )
+        return _restore, (recipe, self._handle.fingerprint(), self._as_tuple, self._as)
+
+    def __repr__(self) -> str:
+        names = ", ".join(self._fields)
+        return (
+            f"<stoker.Dataset of {self._length} samples ({names}) from {self._recipe.sources[0]}>"
+        )
+
+    # Looking
+
+    def __len__(self) -> int:
+        return self._length
+
+    @property
+    def fields(self) -> dict[str, Field]:
+        """The fields by name; see :class:`Field`."""
+        return dict(self._fields)
+
+    @property
+    def classes(self) -> list[str]:
+        """The names of the class folders; their places are the numbers in the field ``cls``."""
+        return self._handle.classes()
+
+    @property
+    def fingerprint(self) -> str:
+        """32 hexadecimal digits, the same for the same samples in the same order on any machine."""
+        return self._handle.fingerprint().hex()
+
+    @property
+    def samples(self) -> numpy.ndarray:
+        """The number that each sample has in the whole dataset (int64): a subset's say which."""
+        return numpy.frombuffer(self._handle.numbers(), numpy.int64)
+
+    @property
+    def index_path(self) -> str:
+        """Where the index is kept."""
+        return self._handle.about()["index"]
+
+    @property
+    def skipped(self) -> int:
+        """Members that were passed over when indexing: links, devices, folders."""
+        return self._handle.about()["skipped"]
+
+    def key(self, i: int) -> str:
+        """The key of the i-th sample."""
+        return self._handle.key(self._position(i))
+
+    def keys(self) -> list[str]:
+        """The keys of all samples, in order."""
+        handle = self._handle
+        return [handle.key(i) for i in range(self._length)]
+
+    def find(self, key: str) -> int:
+        """The position of the first sample with this key."""
+        return self._handle.find(key.encode("utf-8", "surrogateescape"))
+
+    def place(self, i: int, field: str) -> tuple[str, int | None, int | None] | None:
+        """Where a value lies: (path, offset, length); None where the sample lacks the field.
+        Offset and length are None inside a compressed shard."""
+        return self._handle.place(self._position(i), self._number_of(field))
+
+    def read_bytes(self, i: int, field: str) -> bytes:
+        """The bytes of a value, as they are stored."""
+        return self._handle.bytes(self._position(i), self._number_of(field))
+
+    def _number_of(self, field: str) -> int:
+        try:
+            return list(self._fields).index(field)
+        except ValueError:
+            names = ", ".join(self._fields)
+            raise KeyError(f"there is no field {field!r}; there are {names}") from None
+
+    def _position(self, i: int) -> int:
+        position = operator.index(i)
+        if position < 0:
+            position += self._length
+        if not 0 <= position < self._length:
+            raise IndexError(f"there is no sample {i}; the dataset has {self._length}")
+        return position
+
+    # Reading
+
+    def __getitem__(self, i: Any) -> Any:
+        if isinstance(i, slice):
+            start, stop, step = i.indices(self._length)
+            if step > 0:
+                return self._subset("range", start, max(start, stop), step)
+            return self.select(numpy.arange(start, stop, step))
+        return self._assembler.sample(self._handle.read(self._position(i)))
+
+    def __getitems__(self, positions: Sequence[int]) -> list[Any]:
+        return [self[i] for i in positions]
+
+    def __iter__(self) -> Iterator[Any]:
+        for i in range(self._length):
+            yield self[i]
+
+    # Subsets
+
+    def _subset(self, *step: Any) -> Dataset:
+        recipe = replace(self._recipe, subsets=(*self._recipe.subsets, step))
+        return Dataset(recipe, _take(self._handle, step), self._as_tuple, self._as)
+
+    def split(self, shares: Sequence[float], *, seed: int = 0) -> list[Dataset]:
+        """Random parts that share no sample: each of these shares of the whole (they add up to at
+        most 1). The same seed gives the same parts, on every machine.
+
+        >>> train, val = ds.split([0.9, 0.1], seed=0)
+        >>> len(train), len(val)
+        (90, 10)
+        """
+        parts = tuple(float(share) for share in shares)
+        return [self._subset("split", parts, part, seed) for part in range(len(parts))]
+
+    def select(self, indices: Sequence[int] | numpy.ndarray) -> Dataset:
+        """These samples, in this order; an array of bool picks where it is True.
+
+        >>> [ds.key(i) for i in (5, 3)] == ds.select([5, 3]).keys()
+        True
+        """
+        chosen = numpy.asarray(indices)
+        if chosen.dtype == bool:
+            if chosen.shape != (self._length,):
+                raise ValueError(f"the mask has shape {chosen.shape}, not ({self._length},)")
+            return self._subset("bits", numpy.packbits(chosen))
+        if chosen.size == 0:
+            chosen = chosen.astype(numpy.int64)
+        if chosen.ndim != 1 or chosen.dtype.kind not in "iu":
+            raise TypeError("select takes a list of whole numbers, or an array of bool")
+        positions = chosen.astype(numpy.int64)
+        positions[positions < 0] += self._length
+        outside = (positions < 0) | (positions >= self._length)
+        if outside.any():
+            raise IndexError(f"there is no sample {chosen[outside][0]}; there are {self._length}")
+        if len(positions) * 64 > self._length and (numpy.diff(positions) > 0).all():
+            mask = numpy.zeros(self._length, bool)
+            mask[positions] = True
+            return self._subset("bits", numpy.packbits(mask))
+        return self._subset("select", positions.astype(numpy.uint64))
+
+    def filter(
+        self,
+        predicate: Any,
+        *,
+        field: str | Sequence[str] | None = None,
+        metadata: Source | None = None,
+        by: str = "row",
+    ) -> Dataset:
+        """The samples for which the predicate holds.
+
+        Args:
+            predicate: with `field`, a callable on the field's value (or values). Else it is about
+                metadata.parquet: a callable on a row (a dict); with ``by="table"``, a callable on
+                the whole pyarrow Table that returns a bool for each row; or a pyarrow expression.
+            field: the name of a field, or several; only these are read, each sample once.
+            metadata: where metadata.parquet is; default: beside the data. Its column ``key`` tells
+                which row belongs to which sample.
+
+        >>> small = ds.filter(lambda cls: cls < 5, field="cls")
+        >>> few = ds.filter(lambda row: row["label"] == 3)
+        """
+        if field is not None:
+            return self.select(self._judge_fields(predicate, field))
+        if by not in ("row", "table"):
+            raise ValueError(f"by is {by!r}; it may be 'row' or 'table'")
+        return self.select(_metadata.judge(self, predicate, metadata, by))
+
+    def _judge_fields(
+        self, predicate: Callable[..., Any], field: str | Sequence[str]
+    ) -> numpy.ndarray:
+        names = (field,) if isinstance(field, str) else tuple(field)
+        view = self.with_fields(names)
+        kept = (bool(predicate(*values)) for values in view)
+        return numpy.fromiter(kept, bool, self._length)
+
+    def with_fields(self, fields: Fields) -> Dataset:
+        """The same samples with other fields; see :func:`open`."""
+        names = read_fields(fields)
+        recipe = replace(self._recipe, fields=None if names is None else tuple(names))
+        handle = recipe.reopen(self._handle.fingerprint())
+        return Dataset(recipe, handle, isinstance(fields, tuple), self._as)
+
+
+def _restore(recipe: _Recipe, fingerprint: bytes, as_tuple: bool, as_: str) -> Dataset:
+    """What a pickle calls."""
+    return Dataset(recipe, recipe.reopen(fingerprint), as_tuple, as_)

@@ -1,0 +1,60 @@
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+import stoker
+from shard_making import write_shards
+
+
+@pytest.fixture(scope="session")
+def shards(tmp_path_factory):
+    """100 samples (npy, cls) in two shards."""
+    return write_shards(tmp_path_factory.mktemp("shards"), 100)
+
+
+@pytest.fixture(scope="session")
+def rich(tmp_path_factory):
+    """60 samples with npy, cls, txt and json in three shards."""
+    folder = tmp_path_factory.mktemp("rich")
+    return write_shards(folder, 60, shards=3, fields=("npy", "cls", "txt", "json"))
+
+
+@pytest.fixture
+def dataset(shards):
+    return stoker.open(shards)
+
+
+@pytest.fixture
+def run_python(tmp_path):
+    """Runs a script in a process of its own: run_python(text, *arguments) -> CompletedProcess."""
+
+    def run(text, *arguments, **options):
+        script = tmp_path / "script.py"
+        script.write_text(textwrap.dedent(text))
+        options.setdefault("timeout", 120)
+        env = dict(os.environ, PYTHONFAULTHANDLER="1", **options.pop("env", {}))
+        return subprocess.run(
+            [sys.executable, str(script), *map(str, arguments)],
+            capture_output=True,
+            text=True,
+            env=env,
+            **options,
+        )
+
+    return run
+
+
+def open_descriptors():
+    return len(os.listdir("/proc/self/fd"))
+
+
+def running_threads():
+    return len(os.listdir("/proc/self/task"))
+
+
+@pytest.fixture
+def baseline():
+    """Descriptors and threads before the test, to be compared after it."""
+    return {"fds": open_descriptors(), "threads": running_threads()}

@@ -1,0 +1,273 @@
+"""The documentation is true: examples run, files that it names are there, messages are the code's.
+
+A page is run from top to bottom in a folder of its own. Its python blocks share their names; sh
+blocks whose lines all begin with `stoker ` are run by the shell; an output block is what the block
+before it prints, to the letter. Code of other libraries is fenced as `python theirs`: it is
+compiled, not run.
+"""
+
+import ast
+import importlib.util
+import json
+import os
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("pyarrow")
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = sorted(
+    path
+    for pattern in ("*.md", "docs/*.md", "docs/decisions/*.md")
+    for path in ROOT.glob(pattern)
+    if path.name != "api.md"  # made from docstrings: test_docs.py
+)
+FENCE = re.compile(r"^```(?P<info>[^\n`]*)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
+COMMAND = re.compile(r"(stoker |#|$)")
+
+
+@dataclass
+class Block:
+    info: str
+    code: str
+    line: int  # lines before it in the page
+
+    def runs(self):
+        if self.info == "sh":
+            lines = self.code.replace("\\\n", " ").splitlines()
+            return any(lines) and all(COMMAND.match(line) for line in lines)
+        return self.info == "python"
+
+
+def read_blocks(text):
+    return [
+        Block(found["info"].strip(), found["code"], text.count("\n", 0, found.start("code")))
+        for found in FENCE.finditer(text)
+    ]
+
+
+def without_blocks(page):
+    return FENCE.sub("", page.read_text())
+
+
+def name_of(page):
+    return str(page.relative_to(ROOT))
+
+
+def runnable():
+    return [page for page in PAGES if any(block.runs() for block in read_blocks(page.read_text()))]
+
+
+# What runs a page: in a process of its own, so that pages do not meet.
+RUNNER = r"""
+import contextlib, io, json, subprocess, sys
+
+page, blocks = json.load(open(sys.argv[1]))
+names = {"__name__": "__main__"}
+printed = ""
+for kind, line, code in blocks:
+    where = f"{page}:{line + 1}"
+    if kind == "output":
+        if printed != code:
+            sys.exit(f"{where}: the block before it prints\n{printed}and the page says\n{code}")
+    elif kind == "sh":
+        done = subprocess.run(["bash", "-euc", code], text=True, stdout=subprocess.PIPE)
+        printed = done.stdout
+        if done.returncode:
+            sys.exit(f"{where}: exit status {done.returncode}")
+    else:
+        shown = io.StringIO()
+        with contextlib.redirect_stdout(shown):
+            exec(compile("\n" * line + code, page, "exec"), names)
+        printed = shown.getvalue()
+"""
+
+
+def run_blocks(page, blocks, folder):
+    """Runs the blocks of one page in a folder of its own; the finished process."""
+    todo = [
+        (block.info, block.line, block.code)
+        for block in blocks
+        if block.runs() or block.info == "output"
+    ]
+    command = folder / "bin" / "stoker"
+    command.parent.mkdir()
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m stoker "$@"\n')
+    command.chmod(0o755)
+    (folder / "page.json").write_text(json.dumps([page, todo]))
+    (folder / "runner.py").write_text(RUNNER)
+    work = folder / "work"
+    work.mkdir()
+    return subprocess.run(
+        [sys.executable, str(folder / "runner.py"), str(folder / "page.json")],
+        cwd=work,
+        env=dict(os.environ, PATH=f"{command.parent}:{os.environ['PATH']}"),
+        capture_output=True,
+        text=True,
+        timeout=240,
+    )
+
+
+@pytest.mark.parametrize("page", runnable(), ids=name_of)
+def test_the_examples_of_a_page_run(page, tmp_path):
+    done = run_blocks(name_of(page), read_blocks(page.read_text()), tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "```python\nimport stoker\nstoker.open('no-such-folder')\n```\n",
+        "```sh\nstoker ls no-such-folder\n```\n",
+        "```sh\nstoker version --no-such-option\n```\n",
+        "```python\nprint(1)\n```\n\n```output\n2\n```\n",
+    ],
+)
+def test_a_broken_example_is_noticed(text, tmp_path):
+    done = run_blocks("broken.md", read_blocks(text), tmp_path)
+    assert done.returncode != 0
+    assert "broken.md" in done.stderr
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/migrate.md", "docs/order.md"])
+def test_the_pages_that_teach_have_examples(name):
+    assert ROOT / name in runnable()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_blocks_are_closed_and_of_a_known_kind(page):
+    text = page.read_text()
+    blocks = read_blocks(text)
+    assert len(re.findall(r"^```", text, re.MULTILINE)) == 2 * len(blocks)
+    known = {"python", "python theirs", "sh", "output", "text", "c"}
+    assert {block.info for block in blocks} <= known
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_code_of_other_libraries_is_python(page):
+    for block in read_blocks(page.read_text()):
+        if block.info == "python theirs":
+            ast.parse(block.code, filename=f"{name_of(page)}:{block.line + 1}")
+
+
+def anchors(page):
+    """The anchors of a page, as GitHub makes them."""
+    titles = re.findall(r"^#+ (.*)$", without_blocks(page), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_links_lead_somewhere(page):
+    for link in re.findall(r"\]\(([^)\s]+)\)|src=\"([^\"]+)\"", without_blocks(page)):
+        path, _, anchor = "".join(link).partition("#")
+        if "://" in path:
+            continue
+        file = (page.parent / path).resolve() if path else page
+        assert file.exists(), path
+        assert not anchor or anchor in anchors(file), f"{path}#{anchor}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_files_that_are_named_are_there(page):
+    folders = r"(?:src|include|python|cli|tests|tools|bench|examples|cmake|\.ci)"
+    for path in re.findall(rf"`({folders}/[\w./-]+)`", without_blocks(page)):
+        assert "NAME" in path or (ROOT / path).exists(), path
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_functions_and_options_that_are_named_are_there(page):
+    if page.name == "migrate.md":  # names those of other libraries too
+        return
+    code = strings_of_the_code() + "".join(
+        path.read_text() for path in sorted((ROOT / "include").rglob("*.h"))
+    )
+    for name in re.findall(
+        r"`(?:struct |enum )?([a-z]+_[a-z_]+)=?(?:\(\))?`", without_blocks(page)
+    ):
+        assert re.search(rf"\b{name}\b", code), name
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_make_targets_that_are_named_are_there(page):
+    targets = set(re.findall(r"^([a-z%-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    for target in re.findall(r"(?:`|^)make ([a-z][a-z-]*)", page.read_text(), re.MULTILINE):
+        assert target in targets or re.sub(r"-.*", "-%", target) in targets, target
+
+
+# Messages that docs/troubleshooting.md quotes
+
+
+def strings_of_the_code():
+    """All of the code with adjacent strings joined and escaped quotes undone."""
+    files = [
+        path
+        for folder in ("src", "cli", "python")
+        for pattern in ("*.[ch]", "*.py")
+        for path in sorted((ROOT / folder).rglob(pattern))
+    ]
+    code = "\n".join(path.read_text() for path in files)
+    return re.sub(r'"\s*\n\s*f?"', "", code).replace('\\"', '"')
+
+
+def fixed_words(message):
+    """A message without what varies: words in capitals, three dots, quotes and brackets."""
+    parts = re.split(r"\b[A-Z][A-Z_]*\b|\.\.\.|[\"'()]", message)
+    return [part.strip(" :,") for part in parts if len(part.strip(" :,")) > 3]
+
+
+def quoted_messages():
+    lines = (ROOT / "docs/troubleshooting.md").read_text().splitlines()
+    cells = [line.split("|")[1] for line in lines if line.startswith("| `")]
+    return [message for cell in cells for message in re.findall(r"`([^`]+)`", cell)]
+
+
+def test_quoted_messages_are_the_codes_own():
+    code = strings_of_the_code()
+    messages = quoted_messages()
+    assert len(messages) > 30
+    for message in messages:
+        for words in fixed_words(message):
+            assert words in code, message
+
+
+# The table of the README
+
+
+@pytest.fixture
+def table():
+    path = ROOT / "tools" / "readme_table.py"
+    spec = importlib.util.spec_from_file_location("readme_table", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_table_of_the_readme_is_the_measured_one(table):
+    if not table.RESULT.exists():
+        pytest.skip("there is no results/bench-tensors.json: make bench-tensors writes it")
+    result = json.loads(table.RESULT.read_text())
+    assert table.between_marks(table.README.read_text()) == table.render(result)
+
+
+def test_a_table_shows_what_was_measured_and_what_was_not(table):
+    row = {"unit": "bytes/s", "runs": [8e9, 1e10], "samples_per_s": 7500.0, "peak_rss": 2**30}
+    result = {
+        "machine": {"cpu": "a CPU", "cores": 2},
+        "workload": {"samples": 1000, "bytes": 1204224000},
+        "limit": {"name": "pread", "value": 1e10, "unit": "bytes/s"},
+        "rows": [
+            {"name": "stoker", "value": 9e9, **row},
+            {"name": "webdataset", "value": 0.9e9, **row},
+            {"name": "mosaic", "value": None, "unit": "bytes/s", "runs": [], "note": "absent"},
+        ],
+        "ratios": {"stoker/webdataset": 10.0, "stoker/limit": 0.9},
+    }
+    words = table.render(result)
+    for expected in ("9.00 GB/s", "10.0x", "90 %", "not measured", "1,000 samples"):
+        assert expected in words
