@@ -34,8 +34,8 @@ struct codec_ops {
      */
     stk_status (*decode)(const struct stk_bytes *bytes, struct stk_tensor *to,
                          struct stk_error *err);
-    /* Runs of bytes: whether they are what their kind says (UTF-8, JSON). The hot path hands them
-     * on unchecked; verify asks. NULL: any bytes will do. */
+    /* Runs of bytes: whether they are what their kind says (UTF-8, JSON). Allocates nothing. NULL:
+     * any bytes will do. */
     stk_status (*check)(const struct stk_bytes *bytes, struct stk_error *err);
 };
 #define CODEC_PROBE_BYTES 4096

@@ -59,13 +59,10 @@ static stk_status verify_sample(struct verify *verify, struct stk_reader *reader
     const struct dataset_source *source = verify->dataset->source;
     stk_status status = stk_reader_read(reader, position, values, err);
     for (uint32_t f = 0; f < source->field_count && !status; f++) {
-        const struct codec_ops *codec = source->fields[f].codec;
         if (!values[f].present)
             continue;
         if (values[f].kind == STK_KIND_TENSOR)
             status = check_tensor(verify, f, &values[f].tensor, err);
-        else if (codec->check)
-            status = codec->check(&values[f].bytes, err);
         *bytes += values[f].kind == STK_KIND_TENSOR ? stk_tensor_size(&values[f].tensor)
                                                     : values[f].bytes.len;
         uint64_t sample;

@@ -283,7 +283,8 @@ static stk_status decode_number(struct stk_reader *reader, uint32_t f, struct st
 static stk_status decode_value(struct stk_reader *reader, uint32_t f, uint64_t *at,
                                struct stk_value *value, struct stk_error *err)
 {
-    *value = (struct stk_value){.kind = reader->dataset->source->fields[f].field.kind};
+    const struct dataset_field *field = &reader->dataset->source->fields[f];
+    *value = (struct stk_value){.kind = field->field.kind};
     if (reader->extents[f].object == EXTENT_NONE)
         return STK_OK;
     value->present = 1;
@@ -294,7 +295,7 @@ static stk_status decode_value(struct stk_reader *reader, uint32_t f, uint64_t *
         return decode_number(reader, f, &value->tensor, err);
     default:
         value->bytes = stored_bytes(reader, f);
-        return STK_OK;
+        return field->codec->check ? field->codec->check(&value->bytes, err) : STK_OK;
     }
 }
 

@@ -215,9 +215,11 @@ static stk_status finish_value(struct worker *worker, struct slot *slot, uint32_
         return finish_dense(worker, slot, place, f, err);
     if (layout->fields[f].place != PLACE_BYTES)
         return finish_item(worker, slot, place, f, err);
-    box_bytes(field)[place] = (struct stk_bytes){
-        .data = box_run(slot->box, f) + slot->run_at[value], .len = slot->extents[value].length};
-    return STK_OK;
+    const struct codec_ops *codec = layout->fields[f].field->codec;
+    struct stk_bytes *bytes = &box_bytes(field)[place];
+    *bytes = (struct stk_bytes){.data = box_run(slot->box, f) + slot->run_at[value],
+                                .len = slot->extents[value].length};
+    return codec->check ? codec->check(bytes, err) : STK_OK;
 }
 
 /* --- odd samples and substitutes: one by one, through the dataset's own reader ------------------

@@ -367,6 +367,28 @@ static void a_bad_sample_raises_with_its_place_and_the_position_stays(void **sta
     fixture_close(&fixture);
 }
 
+static void text_that_is_not_utf8_is_a_bad_sample(void **state)
+{
+    (void)state;
+    struct fixture fixture;
+    struct stk_place place;
+    struct stk_error err;
+    struct stk_batch *batch;
+    fixture_shards(&fixture, 1, 10, "wbT");
+    assert_int_equal(stk_dataset_place(fixture.dataset, 3, 0, &place, &err), STK_OK);
+    stk_dataset_close(fixture.dataset);
+    overwrite(&fixture, "shard-0000.tar", (long)place.offset, "\xff");
+    fixture_open(&fixture, "shard-0000.tar", NULL);
+    struct stk_loader_options options = {.batch_size = 10};
+    struct stk_loader *loader = fixture_loader(&fixture, &options);
+    assert_int_equal(stk_loader_next(loader, &batch, &err), STK_CORRUPT);
+    assert_int_equal(err.sample, 3);
+    assert_string_equal(err.field, "txt");
+    assert_int_equal(err.offset, place.offset);
+    stk_loader_close(loader);
+    fixture_close(&fixture);
+}
+
 static void replace_gives_a_fixed_substitute_and_names_the_bad_one(void **state)
 {
     (void)state;
@@ -458,6 +480,7 @@ int main(void)
         cmocka_unit_test(seeking_drops_what_was_read_ahead),
         cmocka_unit_test(opening_and_closing_leaves_no_files_behind),
         cmocka_unit_test(a_bad_sample_raises_with_its_place_and_the_position_stays),
+        cmocka_unit_test(text_that_is_not_utf8_is_a_bad_sample),
         cmocka_unit_test(replace_gives_a_fixed_substitute_and_names_the_bad_one),
         cmocka_unit_test(a_shard_cut_short_under_a_run_is_an_error_not_a_crash),
         cmocka_unit_test(a_batch_larger_than_the_dataset_is_short),
