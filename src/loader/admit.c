@@ -11,8 +11,7 @@ static uint64_t round_up(uint64_t n)
     return (n + BOX_ALIGN - 1) & ~(uint64_t)(BOX_ALIGN - 1);
 }
 
-/* --- what a batch needs ------------------------------------------------------------------------
- */
+/* --- what a batch needs ----------------------------------------------------------------------- */
 
 /* Places of variable values in their runs, from the lengths that the index knows. */
 static void admit_runs(const struct stk_loader *loader, struct slot *slot)
@@ -85,8 +84,7 @@ static int admit_hold_chunks(struct stk_loader *loader, struct slot *slot, int o
     return 1;
 }
 
-/* --- reading ahead -----------------------------------------------------------------------------
- */
+/* --- reading ahead ---------------------------------------------------------------------------- */
 
 void admit_reset_ahead(struct stk_loader *loader)
 {
@@ -126,8 +124,7 @@ static void admit_ahead(struct stk_loader *loader, const struct slot *slot)
     }
 }
 
-/* --- admission ---------------------------------------------------------------------------------
- */
+/* --- admission -------------------------------------------------------------------------------- */
 
 /* One of a slot's parts is done; under lock. */
 static void slot_pass_on(struct stk_loader *loader, struct slot *slot)

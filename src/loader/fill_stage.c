@@ -10,8 +10,7 @@
 
 #define SUBSTITUTE_TRIES 16
 
-/* --- copying from memory -----------------------------------------------------------------------
- */
+/* --- copying from memory ---------------------------------------------------------------------- */
 
 static int head_is_known(const struct dataset_field *field, const uint8_t *head)
 {
@@ -97,8 +96,7 @@ static void fill_copy(struct worker *worker, struct span *span)
     atomic_fetch_add_explicit(&worker->copies, copies, memory_order_relaxed);
 }
 
-/* --- finishing one value -----------------------------------------------------------------------
- */
+/* --- finishing one value ---------------------------------------------------------------------- */
 
 static void *worker_scratch(struct worker *worker, uint64_t size)
 {
@@ -222,8 +220,7 @@ static stk_status finish_value(struct worker *worker, struct slot *slot, uint32_
     return codec->check ? codec->check(bytes, err) : STK_OK;
 }
 
-/* --- odd samples and substitutes: one by one, through the dataset's own reader ------------------
- */
+/* --- odd samples and substitutes: one by one, through the dataset's own reader ---------------- */
 
 static void shape_text(const struct stk_tensor *tensor, char *out, size_t cap)
 {
@@ -367,8 +364,7 @@ static void fill_bad(struct worker *worker, struct slot *slot, uint32_t place,
     pthread_mutex_unlock(&loader->lock);
 }
 
-/* --- the step ----------------------------------------------------------------------------------
- */
+/* --- the step --------------------------------------------------------------------------------- */
 
 static void fill_sample(struct worker *worker, struct slot *slot, uint32_t place)
 {

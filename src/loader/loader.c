@@ -14,8 +14,7 @@
 #define SLICE_NS 10000000 /* a wait is looked at this often: what for, and for how long already */
 #define QUARANTINE_MOST 65536
 
-/* --- starting ----------------------------------------------------------------------------------
- */
+/* --- starting --------------------------------------------------------------------------------- */
 
 static stk_status workers_init(struct stk_loader *loader, struct stk_error *err)
 {
@@ -71,8 +70,7 @@ static void caller_leave(struct stk_loader *loader)
     atomic_store(&loader->busy, 0);
 }
 
-/* --- waiting -----------------------------------------------------------------------------------
- */
+/* --- waiting ---------------------------------------------------------------------------------- */
 
 static struct slot *oldest_slot(struct stk_loader *loader)
 {
@@ -90,13 +88,22 @@ static enum wait_cause wait_cause(const struct slot *slot)
     return WAIT_FILL;
 }
 
-static void tell_stall(struct stk_loader *loader, const struct slot *slot, int64_t waited)
+/* Tells of a wait that lasts too long, once until a batch comes, however many calls it is made of.
+ * Under lock; the lock is let go of while the hook runs, for the hook is the user's. */
+static void tell_stall(struct stk_loader *loader, int64_t now)
 {
+    const struct slot *slot = oldest_slot(loader);
     const char *cause = !slot ? "admission" : wait_cause(slot) == WAIT_FETCH ? "reads" : "decoding";
+    int64_t waited = now - loader->wait_begin;
+    if (loader->stall_told || waited < loader->stall_ns)
+        return;
+    loader->stall_told = 1;
+    pthread_mutex_unlock(&loader->lock);
     context_notice(loader->context,
                    "no batch for %.0f s: waiting for %s (epoch %llu, sample position %llu)",
                    (double)waited / 1e9, cause, (unsigned long long)loader->epoch,
                    (unsigned long long)loader->position);
+    pthread_mutex_lock(&loader->lock);
 }
 
 static void wait_slice(struct stk_loader *loader, int64_t until)
@@ -113,9 +120,10 @@ static int64_t smaller(int64_t a, int64_t b)
 /* Under lock: waits for the oldest batch. STK_CANCELLED when the time is over, or on request. */
 static stk_status wait_ready(struct stk_loader *loader, int64_t timeout_ns)
 {
-    int64_t begin = clock_now(), now = begin, told = 0;
-    int64_t limit =
-        timeout_ns < 0 || begin > INT64_MAX - timeout_ns ? INT64_MAX : begin + timeout_ns;
+    int64_t now = clock_now();
+    int64_t limit = timeout_ns < 0 || now > INT64_MAX - timeout_ns ? INT64_MAX : now + timeout_ns;
+    if (!loader->wait_begin)
+        loader->wait_begin = now;
     for (;;) {
         struct slot *slot = oldest_slot(loader);
         if (slot && atomic_load_explicit(&slot->done, memory_order_acquire))
@@ -128,15 +136,11 @@ static stk_status wait_ready(struct stk_loader *loader, int64_t timeout_ns)
         double *share = cause == WAIT_FETCH ? &loader->waits.fetch : &loader->waits.fill;
         *share += (double)(later - now) / 1e9;
         now = later;
-        if (!told && now - begin >= loader->stall_ns) {
-            told = 1;
-            tell_stall(loader, oldest_slot(loader), now - begin);
-        }
+        tell_stall(loader, now);
     }
 }
 
-/* --- taking ------------------------------------------------------------------------------------
- */
+/* --- taking ----------------------------------------------------------------------------------- */
 
 /* Only what is delivered counts, and in order: the list is the same for any number of threads. */
 static void quarantine_add(struct stk_loader *loader, const struct slot *slot,
@@ -225,6 +229,8 @@ static stk_status next_batch(struct stk_loader *loader, int64_t timeout_ns, stru
     if (!status)
         status = take(loader, out, err);
     loader->last_return = clock_now();
+    if (status != STK_CANCELLED)
+        loader->wait_begin = loader->stall_told = 0;
     pthread_mutex_unlock(&loader->lock);
     trace_end(loader->ring, begin, "wait", loader->position, *out ? (*out)->bytes : 0);
     if (loader->trims)
@@ -257,8 +263,7 @@ void stk_loader_cancel(struct stk_loader *loader)
     pthread_mutex_unlock(&loader->lock);
 }
 
-/* --- moving ------------------------------------------------------------------------------------
- */
+/* --- moving ----------------------------------------------------------------------------------- */
 
 /* Under lock: what is in flight is passed on unread, and its memory goes back. */
 static void drop_in_flight(struct stk_loader *loader)
@@ -302,8 +307,7 @@ stk_status stk_loader_seek(struct stk_loader *loader, uint64_t epoch, uint64_t p
     return STK_OK;
 }
 
-/* --- asking ------------------------------------------------------------------------------------
- */
+/* --- asking ----------------------------------------------------------------------------------- */
 
 uint64_t stk_loader_steps(const struct stk_loader *loader)
 {

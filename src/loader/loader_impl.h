@@ -73,6 +73,8 @@ struct stk_loader {
     int failed;
     struct stk_error failure;
     int64_t first_next, last_return;
+    int64_t wait_begin; /* 0: the caller does not wait, or got its batch */
+    int stall_told;
 
     /* statistics: under lock */
     uint64_t samples, batches, bytes, bad;

@@ -21,8 +21,7 @@
 #define DEPTH_MOST 8
 #define SAMPLES_AN_OBJECT 4 /* from here on an object is worth a map */
 
-/* --- choosing ----------------------------------------------------------------------------------
- */
+/* --- choosing --------------------------------------------------------------------------------- */
 
 static void choose_span(struct stk_loader *loader)
 {
@@ -137,8 +136,7 @@ static stk_status check_options(const struct stk_loader_options *options, struct
     return STK_OK;
 }
 
-/* --- making ------------------------------------------------------------------------------------
- */
+/* --- making ----------------------------------------------------------------------------------- */
 
 static stk_status make_slots(struct stk_loader *loader, struct stk_error *err)
 {
@@ -248,8 +246,7 @@ done:
     return status;
 }
 
-/* --- closing -----------------------------------------------------------------------------------
- */
+/* --- closing ---------------------------------------------------------------------------------- */
 
 static void stop_workers(struct stk_loader *loader)
 {

@@ -44,8 +44,8 @@ stk_status stk_loader_save(const struct stk_loader *loader, char *text, size_t c
     struct identity id;
     uint64_t epoch = loader->epoch, position = loader->position;
     identity_of(loader, &id);
-    if (plan_steps(loader->plan, position) ==
-        0) { /* a finished epoch is the start of the next one */
+    if (position > 0 && plan_steps(loader->plan, position) == 0) {
+        /* a finished epoch is the start of the next one */
         epoch++;
         position = 0;
     }

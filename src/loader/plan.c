@@ -85,8 +85,7 @@ done:
     return status;
 }
 
-/* --- local order -------------------------------------------------------------------------------
- */
+/* --- local order ------------------------------------------------------------------------------ */
 
 /* The chunks as ranges of samples; samples between them (of plain shards) are ranges of their own.
  */
@@ -191,8 +190,7 @@ static stk_status local_init(struct plan *plan, const struct stk_loader_options 
     return STK_OK;
 }
 
-/* --- making ------------------------------------------------------------------------------------
- */
+/* --- making ----------------------------------------------------------------------------------- */
 
 static stk_status plan_set_order(struct plan *plan, const struct stk_loader_options *options,
                                  struct stk_error *err)
@@ -282,8 +280,7 @@ void plan_cursor_reset(struct plan_cursor *cursor)
     *cursor = (struct plan_cursor){.epoch = STK_NOWHERE};
 }
 
-/* --- asking ------------------------------------------------------------------------------------
- */
+/* --- asking ----------------------------------------------------------------------------------- */
 
 static void cursor_turn(const struct plan *plan, struct plan_cursor *cursor, uint64_t epoch)
 {

@@ -76,8 +76,7 @@ void slot_add_bad(struct slot *slot, const struct slot_bad *bad)
     *link = entry;
 }
 
-/* --- padding -----------------------------------------------------------------------------------
- */
+/* --- padding ---------------------------------------------------------------------------------- */
 
 static int same_rows(const struct stk_tensor *a, const struct stk_tensor *b)
 {

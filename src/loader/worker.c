@@ -12,8 +12,7 @@
 #define WORKER_NICE 5    /* launching kernels late costs more than decoding late */
 #define REAP_NS 50000000 /* how long a wait for reads lasts before stop is looked at */
 
-/* --- making ------------------------------------------------------------------------------------
- */
+/* --- making ----------------------------------------------------------------------------------- */
 
 static uint64_t span_values(const struct stk_loader *loader)
 {
@@ -87,8 +86,7 @@ void worker_reset(struct worker *worker)
     *worker = (struct worker){0};
 }
 
-/* --- one turn ----------------------------------------------------------------------------------
- */
+/* --- one turn --------------------------------------------------------------------------------- */
 
 /* Claims the next places of the oldest slot that has any. A slot that is taken and admitted anew
  * meanwhile does no harm: until its `next` is 0 again every claim comes out at SLOT_CLOSED or
@@ -205,8 +203,7 @@ int worker_turn(struct worker *worker, int64_t wait_ns)
     return worker->open_spans && worker_collect(worker, wait_ns);
 }
 
-/* --- the thread --------------------------------------------------------------------------------
- */
+/* --- the thread ------------------------------------------------------------------------------- */
 
 /* Sleeps unless something changed since the turn that found nothing began. */
 static void worker_sleep(struct worker *worker)
