@@ -355,7 +355,7 @@ def test_a_long_wait_is_told_once_with_its_cause(tmp_path, caplog):
     data = (tmp_path / "plain.tar").read_bytes()
     (tmp_path / "plain.tar").unlink()
     (tmp_path / "slow.tar.gz").write_bytes(gzip.compress(data, 1))
-    loader = stoker.Loader(tmp_path / "slow.tar.gz", stall_seconds=0.11)
+    loader = stoker.Loader(tmp_path / "slow.tar.gz", stall_seconds=0.2)
     with caplog.at_level(logging.WARNING, "stoker"):
         list(loader)
     told = [record.getMessage() for record in caplog.records]
