@@ -74,7 +74,9 @@ static void dataset_text(const struct stk_dataset *dataset)
     printf("  ok %-18s %s\n", "index", stk_dataset_index_path(dataset));
     for (uint32_t f = 0; f < stk_dataset_field_count(dataset); f++) {
         const struct stk_field *field = stk_dataset_field(dataset, f);
-        printf("  ok field %-12s %s\n", field->name, source_kind(field, text));
+        printf("  ok field ");
+        message_word(field->name, strlen(field->name), 12);
+        printf(" %s\n", source_kind(field, text));
     }
 }
 

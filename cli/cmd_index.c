@@ -23,6 +23,20 @@ static double seconds_between(const struct timespec *from, const struct timespec
     return (double)(to->tv_sec - from->tv_sec) + 1e-9 * (double)(to->tv_nsec - from->tv_nsec);
 }
 
+/* Files are stamped by a clock that ticks every few milliseconds. Waits for its next tick: what was
+ * written before is older. */
+static void wait_for_tick(struct timespec *begun)
+{
+    const struct timespec moment = {.tv_nsec = 200000};
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME_COARSE, &now);
+    do {
+        nanosleep(&moment, NULL);
+        clock_gettime(CLOCK_REALTIME_COARSE, begun);
+    } while (now.tv_sec == begun->tv_sec && now.tv_nsec == begun->tv_nsec);
+}
+
 static double per_member(const struct index_report *report)
 {
     return report->members ? (double)report->index_bytes / (double)report->members : 0;
@@ -75,17 +89,23 @@ static void print_text(const struct index_report *report)
     printf("\nfingerprint  %s\n", report->fingerprint);
 }
 
-static int count_members(const struct stk_dataset *dataset, uint64_t *members)
+/* Fields that no sample lacks need no walk over the samples. */
+static int count_members(const struct stk_dataset *dataset, const struct arguments *arguments,
+                         uint64_t *members)
 {
     uint32_t fields = stk_dataset_field_count(dataset);
     struct source_count *counts = calloc(fields + 1, sizeof(*counts));
     struct stk_error err = {0};
-    int status = EXIT_DONE;
+    int walk = arguments->fields.count != 0, status = EXIT_DONE;
 
     *members = 0;
     if (!counts)
         return message_failed("out of memory");
-    if (source_count(dataset, counts, &err))
+    for (uint32_t f = 0; f < fields; f++) {
+        walk |= stk_dataset_field(dataset, f)->optional;
+        counts[f].samples = stk_dataset_samples(dataset);
+    }
+    if (walk && source_count(dataset, counts, &err))
         status = message_error(&err);
     for (uint32_t f = 0; f < fields; f++)
         *members += counts[f].samples;
@@ -93,10 +113,9 @@ static int count_members(const struct stk_dataset *dataset, uint64_t *members)
     return status;
 }
 
-/* begun: by the clock that stamps files, so that an index that is not older was built by this call.
- */
-static int report(const struct stk_dataset *dataset, const struct timespec *begun, double seconds,
-                  int as_json)
+/* begun: by wait_for_tick, so that an index is not older only when this call has built it. */
+static int report(const struct stk_dataset *dataset, const struct arguments *arguments,
+                  const struct timespec *begun, double seconds)
 {
     char fingerprint[33];
     struct stat file = {0};
@@ -109,14 +128,14 @@ static int report(const struct stk_dataset *dataset, const struct timespec *begu
         .objects = stk_dataset_object_count(dataset),
         .seconds = seconds,
     };
-    int status = count_members(dataset, &report.members);
+    int status = count_members(dataset, arguments, &report.members);
 
     if (status)
         return status;
     if (!stat(report.path, &file))
         report.index_bytes = (uint64_t)file.st_size;
     report.built = seconds_between(begun, &file.st_mtim) >= 0;
-    if (as_json)
+    if (arguments->json)
         print_json(&report);
     else
         print_text(&report);
@@ -133,12 +152,12 @@ static int run(const struct command *command, struct stk_context *context, int a
 
     if (options_read(command, &arguments, argc, argv, &status))
         return status;
-    clock_gettime(CLOCK_REALTIME_COARSE, &begun);
+    wait_for_tick(&begun);
     clock_gettime(CLOCK_MONOTONIC, &from);
     if (source_open(context, &arguments, arguments.words, arguments.word_count, &dataset, &err))
         return message_error(&err);
     clock_gettime(CLOCK_MONOTONIC, &to);
-    status = report(dataset, &begun, seconds_between(&from, &to), arguments.json);
+    status = report(dataset, &arguments, &begun, seconds_between(&from, &to));
     stk_dataset_close(dataset);
     return status;
 }

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "exit_status.h"
 #include "json_out.h"
@@ -16,10 +17,10 @@ struct ls_arguments {
 
 /* An object of no name: the value (a class) was made from a folder's name. */
 static void json_field(struct json_out *json, const char *name, const struct stk_place *place,
-                       const struct arguments *arguments)
+                       const char *folder)
 {
     json_object(json, name);
-    json_text(json, "object", place->object[0] ? source_path(arguments, place->object) : NULL);
+    json_text(json, "object", place->object[0] ? source_path(folder, place->object) : NULL);
     json_place(json, "offset", place->offset);
     json_place(json, "length", place->length);
     json_end_object(json);
@@ -29,30 +30,32 @@ static void text_field(const char *name, const struct stk_place *place)
 {
     char size[24];
 
-    printf("  %s %s", name,
-           !place->object[0]              ? "(class)"
-           : place->length == STK_NOWHERE ? "(compressed)"
-                                          : message_size(place->length, size));
+    printf("  ");
+    message_word(name, strlen(name), 0);
+    printf(" %s", !place->object[0]              ? "(class)"
+                  : place->length == STK_NOWHERE ? "(compressed)"
+                                                 : message_size(place->length, size));
 }
 
+/* folder: what paths are told without. NULL: words, not JSON. */
 static stk_status print_sample(const struct stk_dataset *dataset, uint64_t sample,
-                               const struct arguments *arguments, struct stk_error *err)
+                               const char *folder, struct stk_error *err)
 {
     struct json_out json = {.stream = stdout};
     struct stk_bytes key;
     struct stk_place place;
-    int as_json = arguments->json;
     stk_status status = stk_dataset_key(dataset, sample, &key, err);
 
     if (status)
         return status;
-    if (as_json) {
+    if (folder) {
         json_object(&json, NULL);
         json_number(&json, "sample", sample);
         json_bytes(&json, "key", key);
         json_object(&json, "fields");
     } else {
-        printf("%8" PRIu64 "  %-16.*s", sample, (int)key.len, (const char *)key.data);
+        printf("%8" PRIu64 "  ", sample);
+        message_word((const char *)key.data, key.len, 16);
     }
     for (uint32_t f = 0; f < stk_dataset_field_count(dataset); f++) {
         status = stk_dataset_place(dataset, sample, f, &place, err);
@@ -60,12 +63,12 @@ static stk_status print_sample(const struct stk_dataset *dataset, uint64_t sampl
             continue;
         if (status)
             return status;
-        if (as_json)
-            json_field(&json, stk_dataset_field(dataset, f)->name, &place, arguments);
+        if (folder)
+            json_field(&json, stk_dataset_field(dataset, f)->name, &place, folder);
         else
             text_field(stk_dataset_field(dataset, f)->name, &place);
     }
-    if (as_json) {
+    if (folder) {
         json_end_object(&json);
         json_end_object(&json);
     }
@@ -76,14 +79,16 @@ static stk_status print_sample(const struct stk_dataset *dataset, uint64_t sampl
 static int print_samples(const struct stk_dataset *dataset, const struct ls_arguments *arguments)
 {
     uint64_t samples = stk_dataset_samples(dataset);
+    char folder[PATH_MAX];
     struct stk_error err;
 
+    source_folder(&arguments->base, folder);
     if (arguments->limit && arguments->limit < samples)
         samples = arguments->limit;
     if (!arguments->base.json)
         printf("%8s  %-16s  %s\n", "SAMPLE", "KEY", "FIELDS");
     for (uint64_t i = 0; i < samples && !message_stopped(); i++)
-        if (print_sample(dataset, i, &arguments->base, &err))
+        if (print_sample(dataset, i, arguments->base.json ? folder : NULL, &err))
             return message_error(&err);
     return EXIT_DONE;
 }
@@ -130,7 +135,8 @@ static void stat_text(const struct stk_dataset *dataset, const struct source_cou
     printf("%-16s %10s %12s %12s  %s\n", "FIELD", "SAMPLES", "BYTES", "LONGEST", "KIND");
     for (uint32_t f = 0; f < stk_dataset_field_count(dataset); f++) {
         const struct stk_field *field = stk_dataset_field(dataset, f);
-        printf("%-16s %10" PRIu64 " %12s %12s  %s\n", field->name, counts[f].samples,
+        message_word(field->name, strlen(field->name), 16);
+        printf(" %10" PRIu64 " %12s %12s  %s\n", counts[f].samples,
                message_size(counts[f].bytes, size), message_size(field->max_length, longest),
                source_kind(field, text));
     }

@@ -48,7 +48,7 @@ static void write_text(FILE *stream, const struct stk_bad *bad)
 {
     char words[2048];
 
-    stk_error_format(&bad->error, words, sizeof(words));
+    message_words(&bad->error, words, sizeof(words));
     words[strcspn(words, "\n")] = 0; /* one line a sample; the remedy is the same for all */
     fprintf(stream, "bad: %s", words);
     if (bad->error.sample == STK_NOWHERE && bad->sample != STK_NOWHERE)

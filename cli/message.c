@@ -12,28 +12,62 @@
 #include "interrupt.h"
 #include "progress_bar.h"
 
+#define WORDS_CAP 4096
+
+static char cleaned(char byte)
+{
+    return (unsigned char)byte < 0x20 || byte == 0x7F ? '?' : byte;
+}
+
+static void clean_lines(char *words)
+{
+    for (; *words; words++)
+        *words = *words == '\n' ? '\n' : cleaned(*words);
+}
+
+void message_word(const char *text, size_t len, int width)
+{
+    for (size_t i = 0; i < len; i++)
+        putchar(cleaned(text[i]));
+    if (len < (size_t)width)
+        printf("%*s", width - (int)len, "");
+}
+
+void message_words(const struct stk_error *err, char *out, size_t cap)
+{
+    stk_error_format(err, out, cap);
+    clean_lines(out);
+}
+
 int message_error(const struct stk_error *err)
 {
-    char words[2048];
+    char words[WORDS_CAP];
 
     progress_bar_clear();
     if (interrupt_pending())
         return EXIT_SIGNALLED + interrupt_pending();
-    stk_error_format(err, words, sizeof(words));
+    message_words(err, words, sizeof(words));
     fprintf(stderr, "stoker: %s\n", words);
     return err->status == STK_USAGE && !err->object[0] ? EXIT_USAGE : EXIT_FAILED;
+}
+
+static void say(const char *format, va_list list)
+{
+    char words[WORDS_CAP];
+
+    vsnprintf(words, sizeof(words), format, list);
+    clean_lines(words);
+    progress_bar_clear();
+    fprintf(stderr, "stoker: %s\n", words);
 }
 
 int message_failed(const char *format, ...)
 {
     va_list list;
 
-    progress_bar_clear();
-    fputs("stoker: ", stderr);
     va_start(list, format);
-    vfprintf(stderr, format, list);
+    say(format, list);
     va_end(list);
-    fputc('\n', stderr);
     return EXIT_FAILED;
 }
 
@@ -41,15 +75,13 @@ int message_usage(const char *command, const char *format, ...)
 {
     va_list list;
 
-    progress_bar_clear();
-    fputs("stoker: ", stderr);
     va_start(list, format);
-    vfprintf(stderr, format, list);
+    say(format, list);
     va_end(list);
     if (command)
-        fprintf(stderr, "\n  stoker %s --help shows how it is used\n", command);
+        fprintf(stderr, "  stoker %s --help shows how it is used\n", command);
     else
-        fputs("\n  stoker help lists the commands\n", stderr);
+        fputs("  stoker help lists the commands\n", stderr);
     return EXIT_USAGE;
 }
 

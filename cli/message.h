@@ -21,6 +21,12 @@ void message_note(const char *text);
 /* "1.1 MiB"; out is also what it returns. */
 const char *message_size(uint64_t bytes, char out[24]);
 
+/* The words of an error, as message_error would say them. */
+void message_words(const struct stk_error *err, char *out, size_t cap);
+/* Prints text from outside (a key, a field's name) at least width columns wide: control characters,
+ * which could play tricks on a terminal, become question marks. */
+void message_word(const char *text, size_t len, int width);
+
 /* Flushes standard output. Returns status, or what a failed write makes of it: EXIT_PIPE_CLOSED
  * without a word when the reader went away, else EXIT_FAILED. */
 int message_flush(int status);

@@ -1,7 +1,6 @@
 #include "source.h"
 
 #include <inttypes.h>
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -27,17 +26,21 @@ stk_status source_open(struct stk_context *context, const struct arguments *argu
                             err);
 }
 
-const char *source_path(const struct arguments *arguments, const char *object)
+void source_folder(const struct arguments *arguments, char folder[PATH_MAX])
 {
-    char folder[PATH_MAX];
-
+    folder[0] = 0;
     for (int i = 0; i < arguments->word_count; i++)
         if (arguments->words[i][0] == '/' || strstr(arguments->words[i], "://"))
-            return object;
-    if (!getcwd(folder, sizeof(folder)))
-        return object;
+            return;
+    if (!getcwd(folder, PATH_MAX))
+        folder[0] = 0;
+}
+
+const char *source_path(const char *folder, const char *object)
+{
     size_t len = strlen(folder);
-    return !strncmp(object, folder, len) && object[len] == '/' ? object + len + 1 : object;
+
+    return len && !strncmp(object, folder, len) && object[len] == '/' ? object + len + 1 : object;
 }
 
 static stk_status count_sample(const struct stk_dataset *dataset, uint64_t sample,

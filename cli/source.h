@@ -4,16 +4,20 @@
 #ifndef CLI_SOURCE_H
 #define CLI_SOURCE_H
 
+#include <limits.h>
 #include "stoker/dataset.h"
+
 #include "options.h"
 
 STK_CHECK stk_status source_open(struct stk_context *context, const struct arguments *arguments,
                                  char **sources, int count, struct stk_dataset **out,
                                  struct stk_error *err);
 
-/* The path of an object as the user would write it: from the current folder on when all sources
- * were named so. Points into object. */
-const char *source_path(const struct arguments *arguments, const char *object);
+/* What to leave out of objects' paths so that they read as the user would write them: the current
+ * folder when all sources were named from it, else nothing. */
+void source_folder(const struct arguments *arguments, char folder[PATH_MAX]);
+/* The path without that folder. Points into object. */
+const char *source_path(const char *folder, const char *object);
 
 /* What a walk over all samples finds for one field. */
 struct source_count {

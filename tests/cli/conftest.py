@@ -3,12 +3,9 @@
 import json
 import os
 import subprocess
-from pathlib import Path
 
 import pytest
-
-ROOT = Path(__file__).resolve().parents[2]
-BINARY = Path(os.environ.get("STOKER_BIN", ROOT / "build" / "stoker")).resolve()
+from places import BINARY
 
 
 class Command:

@@ -8,7 +8,7 @@ import time
 
 import numpy
 import pytest
-from conftest import ROOT
+from places import ROOT
 
 
 def generate(stoker, out, *more, samples=12, shards=2, shape="4,5", dtype="f32", **options):
@@ -160,12 +160,6 @@ def test_a_line_can_tell_the_classes_apart_but_not_by_one_element(stoker, tmp_pa
     element = arrays[:, 0, 0, 0, 0]
     spread = [element[labels == c].mean() for c in range(4)]
     assert max(spread) - min(spread) < 2 * element.std()
-
-
-def test_keys_grow_when_six_digits_do_not_do(stoker, tmp_path):
-    generate(stoker, tmp_path, samples=1_000_001, shards=1, shape="1", dtype="u8")
-    with open(tmp_path / "shard-0000.tar", "rb") as file:
-        assert file.read(11) == b"0000000.npy"
 
 
 def test_what_is_there_is_not_replaced_without_force(stoker, tmp_path):

@@ -119,11 +119,11 @@ def run_on_terminal(stoker, *arguments):
 
 def test_a_bar_is_drawn_on_a_terminal_and_taken_away(stoker, tmp_path):
     arguments = (
-        *("gen", "tensors", "-o", tmp_path / "a", "--samples", 300, "--shards", 2),
+        *("gen", "tensors", "-o", tmp_path / "a", "--samples", 60, "--shards", 2),
         *("--shape", "1000000", "--dtype", "u8"),
     )
     printed = run_on_terminal(stoker, *arguments)
-    assert b"generating [" in printed and b" of 300 samples" in printed
+    assert b"generating [" in printed and b" of 60 samples" in printed
     assert printed.endswith(b"\r\x1b[K")
 
 

@@ -287,3 +287,16 @@ def test_a_source_that_is_none_fails_with_the_reason(stoker, tmp_path, what):
             pytest.skip("root may read everything")
     done = stoker("ls", path, status=1)
     assert done.stdout == "" and str(path) in done.stderr and done.stderr.startswith("stoker: ")
+
+
+def test_members_that_samples_lack_are_not_counted(stoker, tmp_path):
+    path = tars.write(tmp_path / "a.tar", [("a.txt", b"1"), ("a.cls", b"1"), ("b.txt", b"1")])
+    assert stoker.json("index", path)["members"] == 3
+    assert stoker.json("index", path, "--fields", "cls")["members"] == 1
+
+
+def test_names_cannot_play_tricks_on_a_terminal(stoker, tmp_path):
+    (tmp_path / "a.tar").write_bytes(tars.member(b"k\x1b[2J\r.t\x07xt", b"1") + tars.END)
+    for arguments in (["ls"], ["ls", "--stat"], ["cat", 0, "none"], ["check"]):
+        done = stoker(arguments[0], tmp_path / "a.tar", *arguments[1:], status=None)
+        assert not set(done.stdout + done.stderr) & set("\x1b\r\x07")

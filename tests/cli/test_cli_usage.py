@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 import tars
-from conftest import ROOT
+from places import ROOT
 
 COMMANDS = ["check", "gen", "pack", "index", "ls", "cat", "verify", "stream", "version", "help"]
 
