@@ -53,7 +53,8 @@ TESTING const char *path_in(const char *folder, const char *name)
     static char buffers[4][2 * PATH_MAX];
     static int next;
     char *buf = buffers[next++ % 4];
-    snprintf(buf, sizeof buffers[0], "%s/%s", folder, name);
+    int len = snprintf(buf, sizeof buffers[0], "%s/%s", folder, name);
+    assert_true(len > 0 && (size_t)len < sizeof buffers[0]);
     return buf;
 }
 
