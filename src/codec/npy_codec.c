@@ -1,9 +1,9 @@
 #include "base/fail.h"
 #include "base/npy_header.h"
+#include "base/shape.h"
 #include "base/transpose.h"
 #include "codec/codec.h"
 
-#include <stdio.h>
 #include <string.h>
 
 static stk_status npy_probe(const struct stk_bytes *head, uint64_t length,
@@ -19,37 +19,16 @@ static stk_status npy_probe(const struct stk_bytes *head, uint64_t length,
     return status;
 }
 
-static int npy_same(const struct stk_tensor *a, const struct stk_tensor *b)
-{
-    if (a->dtype != b->dtype || a->rank != b->rank)
-        return 0;
-    for (int32_t axis = 0; axis < a->rank; axis++)
-        if (a->shape[axis] != b->shape[axis])
-            return 0;
-    return 1;
-}
-
-/* "float32 (2, 3)" */
-static void npy_describe(const struct stk_tensor *shape, char *out, size_t cap)
-{
-    size_t len = (size_t)snprintf(out, cap, "%s (", stk_dtype_name(shape->dtype));
-    for (int32_t axis = 0; axis < shape->rank && len < cap; axis++)
-        len += (size_t)snprintf(out + len, cap - len, "%s%lld", axis ? ", " : "",
-                                (long long)shape->shape[axis]);
-    if (len < cap)
-        snprintf(out + len, cap - len, ")");
-}
-
 /* Parses the header and holds it against what the place was made for. */
 static stk_status npy_expect(struct npy_header *header, const struct stk_bytes *head,
                              uint64_t total, const struct stk_tensor *to, struct stk_error *err)
 {
     stk_status status = npy_header_parse(header, head, total, err);
-    if (status || npy_same(&header->shape, to))
+    if (status || shape_same(&header->shape, to))
         return status;
     char found[128], expected[128];
-    npy_describe(&header->shape, found, sizeof found);
-    npy_describe(to, expected, sizeof expected);
+    shape_text(&header->shape, found, sizeof found);
+    shape_text(to, expected, sizeof expected);
     return fail(err, STK_SHAPE, "the array is %s where %s is expected", found, expected);
 }
 

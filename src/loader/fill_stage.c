@@ -1,11 +1,11 @@
 #include "loader/fill_stage.h"
 
-#include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 
 #include "base/fail.h"
 #include "base/memory.h"
+#include "base/shape.h"
 #include "store/guard.h"
 
 #define SUBSTITUTE_TRIES 16
@@ -222,22 +222,6 @@ static stk_status finish_value(struct worker *worker, struct slot *slot, uint32_
 
 /* --- odd samples and substitutes: one by one, through the dataset's own reader ---------------- */
 
-static void shape_text(const struct stk_tensor *tensor, char *out, size_t cap)
-{
-    size_t len = (size_t)snprintf(out, cap, "%s (", stk_dtype_name(tensor->dtype));
-    for (int32_t d = 0; d < tensor->rank && len < cap; d++)
-        len += (size_t)snprintf(out + len, cap - len, d ? ", %lld" : "%lld",
-                                (long long)tensor->shape[d]);
-    if (len < cap)
-        snprintf(out + len, cap - len, ")");
-}
-
-static int same_shape(const struct stk_tensor *a, const struct stk_tensor *b)
-{
-    return a->dtype == b->dtype && a->rank == b->rank &&
-           memcmp(a->shape, b->shape, sizeof *a->shape * (size_t)a->rank) == 0;
-}
-
 static stk_status fail_shape(const struct dataset_field *field, const struct stk_tensor *got,
                              struct stk_error *err)
 {
@@ -278,7 +262,7 @@ static stk_status store_value(struct worker *worker, struct slot *slot, uint32_t
         box_present(field)[place] = 1;
     if (layout->place == PLACE_DENSE) {
         struct stk_tensor item = dense_item(slot, layout, place, f);
-        if (!same_shape(&value->tensor, &item))
+        if (!shape_same(&value->tensor, &item))
             return fail_shape(layout->field, &value->tensor, err);
         memcpy(item.data, value->tensor.data, layout->item);
         return STK_OK;

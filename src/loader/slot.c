@@ -4,6 +4,7 @@
 
 #include "base/fail.h"
 #include "base/memory.h"
+#include "base/shape.h"
 
 uint64_t slot_size(const struct layout *layout)
 {
@@ -78,16 +79,6 @@ void slot_add_bad(struct slot *slot, const struct slot_bad *bad)
 
 /* --- padding ---------------------------------------------------------------------------------- */
 
-static int same_rows(const struct stk_tensor *a, const struct stk_tensor *b)
-{
-    if (a->rank != b->rank || a->dtype != b->dtype)
-        return 0;
-    for (int32_t d = 1; d < a->rank; d++)
-        if (a->shape[d] != b->shape[d])
-            return 0;
-    return 1;
-}
-
 /* The padded shape of `count` items: the first axis grows to the longest, the others must agree. */
 static stk_status pad_shape(const struct stk_batch_field *field, uint32_t count,
                             struct stk_tensor *whole, uint32_t *bad, struct stk_error *err)
@@ -99,7 +90,8 @@ static stk_status pad_shape(const struct stk_batch_field *field, uint32_t count,
             continue;
         if (!first)
             first = &items[i];
-        if (items[i].rank < 1 || items[i].rank >= STK_MAX_RANK || !same_rows(first, &items[i])) {
+        if (items[i].rank < 1 || items[i].rank >= STK_MAX_RANK ||
+            !shape_same_rows(first, &items[i])) {
             *bad = i;
             return fail(err, STK_SHAPE,
                         "only the first axis can be padded, but samples of one batch differ in the "
