@@ -1,0 +1,113 @@
+"""tensors: 1,000 f16 tensors in 10 tar shards, shuffled, batches of 32, page cache warm."""
+
+import subprocess
+
+from bench import limits, machine, measure, peers, shards
+
+BATCH_BYTES = 32 * 3 * 16 * 112 * 112 * 2
+LOOP = "every side: one contiguous tensor a batch, one byte of each 4 KiB page read by the consumer"
+
+# name: (module, form of the data it wants, variants of --workers, note)
+PEERS = {
+    "npy_dataloader": ("torch", None, (0, 2, 4), "one .npy and .cls a sample, global shuffle"),
+    "webdataset": ("webdataset", None, (0, 2, 4), "shards shuffled, buffer of 100 samples"),
+    "mosaic": ("streaming", "mosaic", (0, 2, 4), "MDS shards, its default shuffle"),
+    "litdata": ("litdata", "litdata", (0, 2, 4), "chunks of 64 MB, its default shuffle"),
+    "dali_tar": ("nvidia.dali", "dali", (1, 2, 4), "index files, buffer of 100 samples"),
+    "dali_npy": ("nvidia.dali", None, (1, 2, 4), "files shuffled each epoch; no labels"),
+}
+FORM_FOLDERS = {"mosaic": "mds", "litdata": "litdata", "dali": "dali"}
+
+
+def run(options):
+    samples = 100 if options.quick else 1000
+    seconds = 0.3 if options.quick else 2.0
+    data, facts = shards.tensors(samples, 10)
+    sides = [_stoker_side(data, seconds)]
+    for name in PEERS:
+        sides.append(_peer_side(name, data, options, seconds))
+    pool = _pool_bytes(sides[0])
+    rings = sorted({BATCH_BYTES, pool, 2 * pool})
+    limit_sides = [_limit_side(data, ring, seconds) for ring in rings]
+    measure.alternate(sides + limit_sides, options.runs)
+
+    rows = [measure.row(side, "bytes/s") for side in sides]
+    at_ring = {
+        ring: measure.row(side, "bytes/s") for ring, side in zip(rings, limit_sides, strict=True)
+    }
+    rows += [dict(entry, name=f"limit_{ring // 1000000}MB") for ring, entry in at_ring.items()]
+    words = f"pread into a reused ring of {pool / 1e6:.0f} MB, {machine.cores()} threads"
+    limit = limits.section(at_ring[pool], words)
+    pairs = [("stoker", "limit")] + [("stoker", name) for name in PEERS]
+    workload = {
+        "samples": samples,
+        "bytes": facts["bytes"],
+        "shards": 10,
+        "dtype": "float16",
+        "shape": facts["shape"],
+        "batch_size": 32,
+        "shuffle": True,
+        "cache": "warm",
+        "consumer": LOOP,
+        "ring_bytes": pool,
+    }
+    return {
+        "workload": workload,
+        "limit": limit,
+        "rows": rows,
+        "ratios": measure.ratios(rows, pairs, limit["value"]),
+    }
+
+
+def _stoker_side(data, seconds):
+    command = measure.python("bench.loaders", "stoker", data, "--seconds", seconds)
+    return measure.Side("stoker", command, "tar shards, global shuffle")
+
+
+def _peer_side(name, data, options, seconds):
+    """The peer with the number of workers that suits it best here."""
+    module, form, workers, note = PEERS[name]
+    why = peers.missing(module)
+    if why is None and form and not (data / FORM_FOLDERS[form]).exists():
+        print(f"  writing the samples for {name}", flush=True)
+        command = measure.python("bench.convert", form, str(data), interpreter=str(peers.PYTHON))
+        done = subprocess.run(command, cwd=measure.ROOT, capture_output=True, text=True)
+        why = done.stderr.strip().splitlines()[-1] if done.returncode else None
+    if why:
+        return measure.Side(name, [], note, missing=why)
+    version = peers.version(module)
+    variants = []
+    for count in workers[:1] if options.quick else workers:
+        command = measure.python(
+            "bench.loaders",
+            name,
+            data,
+            "--workers",
+            count,
+            "--seconds",
+            seconds / 2,
+            interpreter=peers.PYTHON,
+        )
+        unit = "threads" if module == "nvidia.dali" else "workers"
+        variants.append(measure.Side(name, command, f"{version}, {count} {unit}: {note}"))
+    best = measure.best_of(variants)
+    best.command[-1] = str(seconds)
+    return best
+
+
+def _limit_side(data, ring, seconds):
+    side = limits.side(
+        "limit_pread",
+        data / "extents.txt",
+        ring,
+        machine.cores(),
+        seconds,
+        note=f"pread, random order, ring of {ring / 1e6:.0f} MB",
+    )
+    return side
+
+
+def _pool_bytes(stoker):
+    """What the loader itself holds: one run tells. Three batches where it cannot run."""
+    answer = stoker.run()
+    return int(answer.get("pool_bytes") or 3 * BATCH_BYTES)
