@@ -40,8 +40,8 @@ static struct stk_loader *loader_enter(struct loader_object *self)
 {
     if (self->process != getpid()) {
         PyErr_SetString(PyExc_RuntimeError,
-                        "this loader was opened before a fork and its threads stayed in the parent "
-                        "process; open a Loader in the process that uses it");
+                        "this loader was opened by another process, before a fork; open a Loader "
+                        "in the process that uses it");
         return NULL;
     }
     if (!self->loader || self->closing) {
