@@ -1,7 +1,7 @@
-/* limit_pread.c -- what the page cache gives at most: pread of extents, in random order, into a
- * ring that is used again and again.
+/* limit_pread.c -- what the page cache gives at most: extents, in random order, read by pread into
+ * a ring that is used again and again; or copied there from maps, past the caches.
  *
- *     limit_pread EXTENTS RING_BYTES THREADS SECONDS [stored]
+ *     limit_pread EXTENTS RING_BYTES THREADS SECONDS [stored|map]
  *
  * EXTENTS is a text file with a line "offset length path" for each sample; the path is
  * relative to its own folder. Each thread sits on a core of its own, takes the next sample of the
@@ -15,12 +15,15 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "base/copy.h"
+
 #include "limit.h"
 
 enum { MAX_THREADS = 256, PATH_CAP = 4096 };
 
 struct extent {
     int fd;
+    const uint8_t *map; /* of its file; NULL: it is read */
     uint64_t offset, length;
 };
 
@@ -35,7 +38,7 @@ struct run {
     atomic_ullong read_bytes;
     atomic_int stop; /* set before the last barrier */
     pthread_barrier_t barrier;
-    int threads, stored;
+    int threads, stored, mapped;
 };
 
 struct reader {
@@ -51,6 +54,16 @@ static double seconds_of_cpu(void)
            1e-6 * (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
 }
 
+/* The whole file, its pages at hand. */
+static const uint8_t *file_map(int fd, const char *name)
+{
+    off_t size = lseek(fd, 0, SEEK_END);
+    void *map = mmap(NULL, (size_t)size, PROT_READ, MAP_SHARED | MAP_POPULATE, fd, 0);
+    if (map == MAP_FAILED)
+        limit_fail(name);
+    return map;
+}
+
 /* Consecutive lines often name one file: it is opened once. */
 static void extents_load(struct run *run, const char *path)
 {
@@ -64,11 +77,13 @@ static void extents_load(struct run *run, const char *path)
     unsigned long long offset, length;
     uint32_t room = 0;
     int fd = -1;
+    const uint8_t *map = NULL;
     while (fscanf(file, "%llu %llu %4095[^\n]", &offset, &length, name) == 3) {
         if (strcmp(name, last) != 0) {
             fd = open(name, O_RDONLY);
             if (fd < 0)
                 limit_fail(name);
+            map = run->mapped ? file_map(fd, name) : NULL;
             strcpy(last, name);
         }
         if (run->count == room) {
@@ -77,7 +92,7 @@ static void extents_load(struct run *run, const char *path)
             if (!run->extents)
                 limit_fail("memory");
         }
-        run->extents[run->count++] = (struct extent){fd, offset, length};
+        run->extents[run->count++] = (struct extent){fd, map, offset, length};
         if (length > run->place_bytes)
             run->place_bytes = (length + 63) & ~UINT64_C(63);
     }
@@ -99,6 +114,10 @@ static void order_draw(struct run *run)
 static void read_all(const struct extent *extent, uint8_t *to)
 {
     uint64_t done = 0;
+    if (extent->map) {
+        copy_past_caches(to, extent->map + extent->offset, extent->length);
+        return;
+    }
     while (done < extent->length) {
         ssize_t got =
             pread(extent->fd, to + done, extent->length - done, (off_t)(extent->offset + done));
@@ -154,18 +173,20 @@ static void run_open(struct run *run, const char *extents, uint64_t ring_bytes)
         mmap(NULL, run->ring_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (!run->order || run->ring == MAP_FAILED)
         limit_fail("memory");
+    madvise(run->ring, run->ring_bytes, MADV_HUGEPAGE);
     pthread_barrier_init(&run->barrier, NULL, (unsigned)run->threads + 1);
 }
 
 int main(int argc, char **argv)
 {
     if (argc != 5 && argc != 6) {
-        fprintf(stderr, "usage: limit_pread EXTENTS RING_BYTES THREADS SECONDS [stored]\n");
+        fprintf(stderr, "usage: limit_pread EXTENTS RING_BYTES THREADS SECONDS [stored|map]\n");
         return 2;
     }
     static struct run run;
     run.threads = atoi(argv[3]);
-    run.stored = argc == 6;
+    run.stored = argc == 6 && strcmp(argv[5], "stored") == 0;
+    run.mapped = argc == 6 && strcmp(argv[5], "map") == 0;
     if (run.threads < 1 || run.threads > MAX_THREADS)
         run.threads = 1;
     run_open(&run, argv[1], strtoull(argv[2], NULL, 10));

@@ -29,16 +29,18 @@ def run(options):
     pool = _pool_bytes(sides[0])
     rings = sorted({BATCH_BYTES, pool, 2 * pool})
     limit_sides = [_limit_side(data, ring, seconds) for ring in rings]
-    measure.alternate(sides + limit_sides, options.runs)
+    map_side = _map_side(data, pool, seconds)
+    measure.alternate([*sides, *limit_sides, map_side], options.runs)
 
     rows = [measure.row(side, "bytes/s") for side in sides]
     at_ring = {
         ring: measure.row(side, "bytes/s") for ring, side in zip(rings, limit_sides, strict=True)
     }
     rows += [dict(entry, name=f"limit_{ring // 1000000}MB") for ring, entry in at_ring.items()]
+    rows.append(measure.row(map_side, "bytes/s"))
     words = f"pread into a reused ring of {pool / 1e6:.0f} MB, {machine.cores()} threads"
     limit = limits.section(at_ring[pool], words)
-    pairs = [("stoker", "limit")] + [("stoker", name) for name in PEERS]
+    pairs = [("stoker", name) for name in ("limit", "limit_map", *PEERS)]
     workload = {
         "samples": samples,
         "bytes": facts["bytes"],
@@ -104,6 +106,21 @@ def _limit_side(data, ring, seconds):
         seconds,
         note=f"pread, random order, ring of {ring / 1e6:.0f} MB",
     )
+    return side
+
+
+def _map_side(data, ring, seconds):
+    """The other way to the same bytes: no system calls, and no cache lines read to be overwritten."""
+    side = limits.side(
+        "limit_pread",
+        data / "extents.txt",
+        ring,
+        machine.cores(),
+        seconds,
+        "map",
+        note=f"copied from maps past the caches, random order, ring of {ring / 1e6:.0f} MB",
+    )
+    side.name = "limit_map"
     return side
 
 

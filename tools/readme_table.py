@@ -56,6 +56,20 @@ def line(row, ratios):
     return f"| {' | '.join(cells)} |"
 
 
+def limits(rows, limit, ratios):
+    """What this machine gives at most, by each way to the bytes."""
+    ways = [(limit["name"], limit.get("value"), ratios.get("stoker/limit"))]
+    ways += [
+        (row["note"], row["value"], ratios.get("stoker/limit_map"))
+        for row in rows
+        if row["name"] == "limit_map"
+    ]
+    for name, value, share in ways:
+        if value and share:
+            words = f"{value / 1e9:.2f} GB/s; Stoker reaches {share:.0%} of it."
+            yield f"Limit of this machine, {name}: {words.replace('%', ' %')}"
+
+
 def render(result):
     """The table, and a sentence that says what, where and against which limit."""
     machine, workload, limit = result["machine"], result["workload"], result["limit"]
@@ -67,14 +81,7 @@ def render(result):
         "|---|--:|--:|--:|--:|--:|",
         *(line(row, ratios) for row in rows),
     ]
-    if limit.get("value"):
-        share = ratios.get("stoker/limit")
-        words = f", of which Stoker reaches {share:.0%}" if share else ""
-        lines += [
-            "",
-            f"The limit of this machine: {limit['value'] / 1e9:.2f} GB/s ({limit['name']})"
-            f"{words.replace('%', ' %')}.",
-        ]
+    lines += ["", *limits(result["rows"], limit, ratios)]
     lines += [
         "",
         f"{workload['samples']:,} samples, {workload['bytes'] / 1e9:.2f} GB, shuffled, batches of "

@@ -5,9 +5,9 @@
 
 #include "base/fail.h"
 
-/* Values below this are copied from a map, above it they are read: a read of 16 KiB costs about as
- * much as the faults and the copy (docs/architecture.md, "Two ways to the bytes"). */
-#define MAP_BELOW (16 << 10)
+/* Where maps reach the disk, values from this size on are read: a queue keeps a disk busier than
+ * faults. */
+#define READ_WHEN_COLD (16 << 10)
 /* Reads that lie closer than this become one; the bytes between them go to waste. */
 #define MERGE_GAP FETCH_WASTE
 #define MERGE_MOST (4 << 20)
@@ -68,7 +68,7 @@ static enum how fetch_value(struct worker *worker, struct span *span, uint32_t p
     }
     if (extent->length == 0)
         return HOW_PLACED;
-    if (loader->mapped && extent->length < MAP_BELOW) {
+    if (loader->mapped && (extent->length < READ_WHEN_COLD || !worker->cold)) {
         const uint8_t *map = store_map(dataset_store(loader->dataset), extent->object);
         if (map) {
             slot->from[value] = map + extent->offset;

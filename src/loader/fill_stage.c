@@ -3,12 +3,14 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "base/copy.h"
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/shape.h"
 #include "store/guard.h"
 
 #define SUBSTITUTE_TRIES 16
+#define COLD_SPANS 64 /* after a copy that went to the disk, this many are taken for cold */
 
 /* --- copying from memory ---------------------------------------------------------------------- */
 
@@ -33,7 +35,10 @@ static void copy_value(const struct stk_loader *loader, struct slot *slot, uint3
         memcpy(slot_side(slot, layout, place), from, length);
     } else {
         uint8_t *to = (uint8_t *)slot->box->fields[f].tensor.data + layout->item * place;
-        memcpy(to, from + field->head, field->payload);
+        if (field->payload >= COPY_LARGE)
+            copy_past_caches(to, from + field->head, field->payload);
+        else
+            memcpy(to, from + field->head, field->payload);
         if (head_is_known(field, from)) {
             slot->how[value] = HOW_READY;
             return;
@@ -87,12 +92,14 @@ static void fill_copy(struct worker *worker, struct span *span)
     const uint8_t *how = span->slot->how + (uint64_t)span->first * fields;
     for (uint32_t v = 0; v < span->count * fields; v++)
         copies += how[v] == HOW_MAP || how[v] == HOW_MEMORY;
+    worker->cold -= worker->cold > 0;
     if (copies == 0)
         return;
     long before = major_faults();
     if (guard_run(copy_span, &job))
         copy_each(job);
-    worker->cold = major_faults() != before;
+    if (major_faults() != before)
+        worker->cold = COLD_SPANS;
     atomic_fetch_add_explicit(&worker->copies, copies, memory_order_relaxed);
 }
 

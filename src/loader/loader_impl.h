@@ -40,7 +40,7 @@ struct stk_loader {
     enum stk_bad_policy bad_policy;
     enum store_queue_kind queue_kind;
     int early;  /* samples are resolved at admission: their sizes or chunks are needed there */
-    int mapped; /* small values are copied from maps */
+    int mapped; /* values are copied from maps */
     int trims; /* the index alone is larger than the budget leaves room for: let go of it each batch
                 */
     int pin;

@@ -44,7 +44,7 @@ struct worker {
     void *scratch; /* for arrays in Fortran order; made when first needed */
     uint64_t scratch_size;
     uint64_t seen; /* loader->wakes when it last went to sleep */
-    int cold;      /* the last copies from maps went to the disk: ask for pages ahead */
+    uint32_t cold; /* spans left that are taken for cold: copies from maps went to the disk */
     struct trace_ring *ring;
     _Atomic uint64_t reads, merged, copies; /* statistics; this thread adds, any may load */
 };
