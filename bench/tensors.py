@@ -110,7 +110,7 @@ def _limit_side(data, ring, seconds):
 
 
 def _map_side(data, ring, seconds):
-    """The other way to the same bytes: no system calls, and no cache lines read to be overwritten."""
+    """The other way to the same bytes: no system calls, no cache lines read to be overwritten."""
     side = limits.side(
         "limit_pread",
         data / "extents.txt",

@@ -252,7 +252,9 @@ def test_the_table_of_the_readme_is_the_measured_one(table):
     if not table.RESULT.exists():
         pytest.skip("there is no results/bench-tensors.json: make bench-tensors writes it")
     if subprocess.run(["git", "diff", "--quiet", "HEAD", "--", table.RESULT], cwd=ROOT).returncode:
-        pytest.skip("results/bench-tensors.json is your own: tools/readme_table.py shows it in README")
+        pytest.skip(
+            "results/bench-tensors.json is your own: tools/readme_table.py shows it in README"
+        )
     result = json.loads(table.RESULT.read_text())
     assert table.between_marks(table.README.read_text()) == table.render(result)
 
