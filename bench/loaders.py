@@ -26,10 +26,19 @@ warnings.filterwarnings("ignore")  # read-only arrays, worker counts: peers are 
 
 
 def stoker(data, workers):
+    return _stoker(data, "2GiB")
+
+
+def stoker_read(data, workers):
+    """With a budget that has no room for maps: everything is read."""
+    return _stoker(data, "256MiB")
+
+
+def _stoker(data, memory):
     import stoker
 
     dataset = stoker.open(f"{data}/shard-*.tar")
-    loader = stoker.Loader(dataset, batch_size=BATCH, shuffle=True, seed=0)
+    loader = stoker.Loader(dataset, batch_size=BATCH, shuffle=True, seed=0, memory=memory)
 
     def epoch():
         for batch in loader:
@@ -192,7 +201,16 @@ def _dali(pipeline, names):
 
 SIDES = {
     side.__name__: side
-    for side in (stoker, npy_dataloader, webdataset, mosaic, litdata, dali_tar, dali_npy)
+    for side in (
+        stoker,
+        stoker_read,
+        npy_dataloader,
+        webdataset,
+        mosaic,
+        litdata,
+        dali_tar,
+        dali_npy,
+    )
 }
 
 

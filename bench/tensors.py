@@ -23,7 +23,10 @@ def run(options):
     samples = 100 if options.quick else 1000
     seconds = 0.3 if options.quick else 2.0
     data, facts = shards.tensors(samples, 10)
-    sides = [_stoker_side(data, seconds)]
+    sides = [
+        _stoker_side("stoker", data, seconds, "tar shards, global shuffle"),
+        _stoker_side("stoker_read", data, seconds, "the same within 256 MiB: nothing is mapped"),
+    ]
     for name in PEERS:
         sides.append(_peer_side(name, data, options, seconds))
     pool = _pool_bytes(sides[0])
@@ -41,6 +44,7 @@ def run(options):
     words = f"pread into a reused ring of {pool / 1e6:.0f} MB, {machine.cores()} threads"
     limit = limits.section(at_ring[pool], words)
     pairs = [("stoker", name) for name in ("limit", "limit_map", *PEERS)]
+    pairs.append(("stoker_read", "limit"))
     workload = {
         "samples": samples,
         "bytes": facts["bytes"],
@@ -61,9 +65,10 @@ def run(options):
     }
 
 
-def _stoker_side(data, seconds):
-    command = measure.python("bench.loaders", "stoker", data, "--seconds", seconds)
-    return measure.Side("stoker", command, "tar shards, global shuffle")
+def _stoker_side(name, data, seconds, note):
+    return measure.Side(
+        name, measure.python("bench.loaders", name, data, "--seconds", seconds), note
+    )
 
 
 def _peer_side(name, data, options, seconds):

@@ -19,6 +19,7 @@ END = "<!-- table of results/bench-tensors.json: end -->\n"
 
 NAMES = {
     "stoker": "**Stoker**, tar shards",
+    "stoker_read": "**Stoker**, the same within 256 MiB",
     "npy_dataloader": "PyTorch DataLoader, one .npy a sample",
     "webdataset": "WebDataset, tar shards",
     "mosaic": "Mosaic Streaming, MDS shards",
@@ -86,7 +87,8 @@ def render(result):
         "",
         f"{workload['samples']:,} samples, {workload['bytes'] / 1e9:.2f} GB, shuffled, batches of "
         f"{workload.get('batch_size', 32)}, page cache warm; {machine['cpu']}, {machine['cores']} "
-        "cores; peers at their best number of workers. Yours: `make bench-tensors`.",
+        "cores; peers at their best number of workers. Peak memory counts mapped files, whose pages "
+        "the kernel takes back when it needs them. Yours: `make bench-tensors`.",
         "",
     ]
     return "\n".join(lines)
