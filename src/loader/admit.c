@@ -2,14 +2,10 @@
 
 #include <string.h>
 
+#include "base/checked.h"
 #include "base/fail.h"
 #include "base/memory.h"
 #include "loader/fill_stage.h"
-
-static uint64_t round_up(uint64_t n)
-{
-    return (n + BOX_ALIGN - 1) & ~(uint64_t)(BOX_ALIGN - 1);
-}
 
 /* --- what a batch needs ----------------------------------------------------------------------- */
 
@@ -25,7 +21,8 @@ static void admit_runs(const struct stk_loader *loader, struct slot *slot)
             if (loader->layout.fields[f].place == PLACE_DENSE || extent->object == EXTENT_NONE)
                 continue;
             slot->run_at[(uint64_t)i * fields + f] = need->run;
-            need->run += round_up(extent->length);
+            if (!checked_add(need->run, box_round_up(extent->length), &need->run))
+                need->run = UINT64_MAX; /* no box is that large */
             need->most = extent->length > need->most ? extent->length : need->most;
         }
     }
@@ -72,14 +69,19 @@ static int admit_hold_chunks(struct stk_loader *loader, struct slot *slot, int o
     slot->chunk_count = 0;
     if (!loader->chunks)
         return 1;
-    if (!admit_list_chunks(loader, slot))
+    if (!admit_list_chunks(loader, slot)) {
+        slot->chunk_count = 0; /* none of them is held */
         return 0;
+    }
     for (uint32_t i = 0; i < slot->chunk_count; i++) {
-        enum chunk_urgency urgency = oldest ? CHUNK_ANYWAY : CHUNK_IF_IT_FITS;
-        if (chunk_cache_hold(loader->chunks, slot->chunks[i], urgency))
+        if (chunk_cache_hold(loader->chunks, slot->chunks[i], CHUNK_IF_IT_FITS))
             continue;
-        admit_release_chunks(loader, slot, i);
-        return 0;
+        if (!oldest) {
+            admit_release_chunks(loader, slot, i);
+            return 0;
+        }
+        box_pool_trim(loader->pool);
+        chunk_cache_hold(loader->chunks, slot->chunks[i], CHUNK_ANYWAY);
     }
     return 1;
 }
@@ -108,12 +110,11 @@ static void admit_ahead(struct stk_loader *loader, const struct slot *slot)
     loader->ahead_group = group;
     if (group + 1 >= plan->group_count)
         return; /* the next epoch's chunks are not known to this cursor yet */
-    uint32_t objects = index_object_count(dataset_index(loader->dataset));
-    for (uint32_t j = 0; j < plan->reach; j++) {
-        uint64_t sample = plan_group_sample(plan, &loader->cursor, group + 1, j);
+    uint32_t objects = index_object_count(dataset_index(loader->dataset)), chunk = 0;
+    uint64_t sample;
+    while ((sample = plan_group_next(plan, &loader->cursor, group + 1, &chunk)) != STK_NOWHERE) {
         struct extent extents[DATASET_MAX_FIELDS];
-        if (sample == STK_NOWHERE ||
-            dataset_resolve(loader->dataset, &sample, 1, loader->resolve, extents, NULL))
+        if (dataset_resolve(loader->dataset, &sample, 1, loader->resolve, extents, NULL))
             return;
         uint32_t object = extents[0].object;
         if (object < objects || object >= EXTENT_VALUE)
@@ -125,6 +126,12 @@ static void admit_ahead(struct stk_loader *loader, const struct slot *slot)
 }
 
 /* --- admission -------------------------------------------------------------------------------- */
+
+/* Its samples may be claimed from now on. */
+static void slot_open(struct slot *slot)
+{
+    atomic_store_explicit(&slot->unclaimed, slot->share.real, memory_order_release);
+}
 
 /* One of a slot's parts is done; under lock. */
 static void slot_pass_on(struct stk_loader *loader, struct slot *slot)
@@ -146,6 +153,13 @@ static stk_status admit_resolve(struct stk_loader *loader, struct slot *slot, st
                            slot->extents, err);
 }
 
+/* Sizes that differ a little share a box: steps of an eighth. */
+static uint64_t size_class(uint64_t size)
+{
+    uint64_t step = ((uint64_t)1 << (63 - __builtin_clzll(size | 8))) / 8;
+    return (size + step - 1) & ~(step - 1);
+}
+
 static struct box *admit_box(struct stk_loader *loader, struct slot *slot, int oldest)
 {
     const struct box_need *need = NULL;
@@ -154,8 +168,10 @@ static struct box *admit_box(struct stk_loader *loader, struct slot *slot, int o
         need = slot->need;
     }
     uint64_t size = box_size(&loader->layout, slot->share.count, need);
-    if (loader->layout.variable) /* sizes that differ a little share a box: steps of an eighth */
-        size += ((uint64_t)1 << (63 - __builtin_clzll(size | 8))) / 8;
+    if (size > INT64_MAX)
+        return NULL;
+    if (loader->layout.variable)
+        size = size_class(size);
     struct box *box = box_take(loader->pool, size, BOX_IF_IT_FITS);
     while (!box && loader->chunks && chunk_cache_evict(loader->chunks))
         box = box_take(loader->pool, size, BOX_IF_IT_FITS);
@@ -168,7 +184,7 @@ static struct box *admit_box(struct stk_loader *loader, struct slot *slot, int o
 
 static void admit_publish(struct stk_loader *loader, struct slot *slot)
 {
-    uint32_t spans = (slot->share.real + slot->span - 1) / slot->span;
+    uint32_t spans = (slot->share.real + loader->span - 1) / loader->span;
     struct stk_batch *batch = &slot->box->batch;
     batch->epoch = slot->epoch;
     batch->real = slot->share.real;
@@ -176,11 +192,10 @@ static void admit_publish(struct stk_loader *loader, struct slot *slot)
     slot->fetching = 0;
     for (uint32_t i = 0; i < slot->chunk_count; i++)
         slot->fetching |= !chunk_cache_ready(loader->chunks, slot->chunks[i]);
-    atomic_store_explicit(&slot->limit, slot->share.real, memory_order_relaxed);
     atomic_store_explicit(&slot->reads, 0, memory_order_relaxed);
     atomic_store_explicit(&slot->pending, spans + 1, memory_order_relaxed);
     if (!slot->fetching)
-        atomic_store_explicit(&slot->next, 0, memory_order_release);
+        slot_open(slot);
     atomic_store_explicit(&loader->admitted, loader->admitted + 1, memory_order_release);
 }
 
@@ -190,6 +205,7 @@ static void admit_move_on(struct stk_loader *loader, const struct slot *slot)
     if (plan_steps(loader->plan, loader->admit_position) == 0) {
         loader->admit_epoch++;
         loader->admit_position = 0;
+        admit_reset_ahead(loader); /* groups are numbered anew */
     }
 }
 
@@ -214,8 +230,6 @@ int admit_next(struct stk_loader *loader)
     struct stk_error err;
     slot->epoch = loader->admit_epoch;
     slot->position = loader->admit_position;
-    slot->span = loader->span;
-    atomic_store_explicit(&slot->next, SLOT_CLOSED, memory_order_relaxed);
     atomic_store_explicit(&slot->done, 0, memory_order_relaxed);
     plan_share(loader->plan, slot->position, &slot->share);
     if (admit_resolve(loader, slot, &err))
@@ -260,7 +274,7 @@ void admit_chunk_done(struct stk_loader *loader)
             slot->fetching |= !chunk_cache_ready(loader->chunks, slot->chunks[i]);
         if (slot->fetching)
             continue;
-        atomic_store_explicit(&slot->next, 0, memory_order_release);
+        slot_open(slot);
         slot_pass_on(loader, slot);
     }
 }

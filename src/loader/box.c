@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/checked.h"
 #include "base/fail.h"
 #include "base/memory.h"
 
@@ -21,16 +22,13 @@ struct box_pool {
     uint32_t free_count; /* under lock */
     uint32_t holders;    /* under lock: the loader, and each box outside the free list */
     int closed;          /* under lock */
+    struct stk_dataset *dataset;
     struct budget budget;
     struct budget caller; /* what the caller holds: counted, never refused */
 };
 
-static uint64_t round_up(uint64_t n)
-{
-    return (n + BOX_ALIGN - 1) & ~(uint64_t)(BOX_ALIGN - 1);
-}
-
-stk_status box_pool_new(struct box_pool **out, uint64_t limit, struct stk_error *err)
+stk_status box_pool_new(struct box_pool **out, struct stk_dataset *dataset, uint64_t limit,
+                        struct stk_error *err)
 {
     *out = memory_zero(1, sizeof **out);
     if (!*out)
@@ -39,6 +37,7 @@ stk_status box_pool_new(struct box_pool **out, uint64_t limit, struct stk_error 
     budget_init(&(*out)->budget, limit);
     budget_init(&(*out)->caller, UINT64_MAX);
     (*out)->holders = 1;
+    (*out)->dataset = stk_dataset_keep(dataset);
     return STK_OK;
 }
 
@@ -57,6 +56,7 @@ static void pool_unlock(struct box_pool *pool)
     pthread_mutex_unlock(&pool->lock);
     if (last) {
         pthread_mutex_destroy(&pool->lock);
+        stk_dataset_close(pool->dataset);
         memory_free(pool);
     }
 }
@@ -92,6 +92,13 @@ void box_pool_close(struct box_pool *pool)
     pool_unlock(pool);
 }
 
+void box_pool_trim(struct box_pool *pool)
+{
+    pthread_mutex_lock(&pool->lock);
+    pool_drop_free(pool);
+    pthread_mutex_unlock(&pool->lock);
+}
+
 struct budget *box_pool_budget(struct box_pool *pool)
 {
     return &pool->budget;
@@ -103,16 +110,20 @@ void box_pool_caller(struct box_pool *pool, uint64_t *bytes, uint64_t *peak)
     *peak = atomic_load(&pool->caller.peak);
 }
 
-/* Hands out consecutive pieces of a box. With base NULL it only measures. */
+/* Hands out consecutive pieces of a box. With base NULL it only measures; what no number can say
+ * measures UINT64_MAX. */
 struct cutter {
     uint8_t *base;
     uint64_t at;
 };
 
-static void *cut(struct cutter *cutter, uint64_t bytes)
+static void *cut(struct cutter *cutter, uint64_t count, uint64_t each)
 {
     void *piece = cutter->base ? cutter->base + cutter->at : NULL;
-    cutter->at += round_up(bytes);
+    uint64_t bytes;
+    if (!checked_mul(count, each, &bytes) || bytes > UINT64_MAX - BOX_ALIGN ||
+        !checked_add(cutter->at, box_round_up(bytes), &cutter->at))
+        cutter->at = UINT64_MAX;
     return piece;
 }
 
@@ -123,26 +134,26 @@ static void cut_field(struct cutter *cutter, const struct field_layout *layout, 
     memset(field, 0, sizeof *field);
     field->field = shown;
     if (shown->optional)
-        field->present = cut(cutter, count);
+        field->present = cut(cutter, count, 1);
     if (layout->place == PLACE_DENSE) {
         field->tensor = shown->shape;
         field->tensor.rank = shown->shape.rank + 1;
         memmove(field->tensor.shape + 1, field->tensor.shape, sizeof(int64_t) * (STK_MAX_RANK - 1));
         field->tensor.shape[0] = count;
-        field->tensor.data = cut(cutter, layout->item * count);
+        field->tensor.data = cut(cutter, count, layout->item);
         return;
     }
     if (layout->place == PLACE_BYTES) {
-        field->bytes = cut(cutter, sizeof(struct stk_bytes) * count);
+        field->bytes = cut(cutter, count, sizeof(struct stk_bytes));
     } else {
-        field->items = cut(cutter, sizeof(struct stk_tensor) * count);
+        field->items = cut(cutter, count, sizeof(struct stk_tensor));
         field->layout = STK_RAGGED_LIST;
     }
-    *run = cut(cutter, need->run);
+    *run = cut(cutter, 1, need->run);
     if (layout->place == PLACE_PAD) {
         field->layout = STK_RAGGED_PAD;
-        field->lengths = cut(cutter, sizeof(int64_t) * count);
-        field->tensor.data = cut(cutter, need->most * count);
+        field->lengths = cut(cutter, count, sizeof(int64_t));
+        field->tensor.data = cut(cutter, count, need->most);
     }
 }
 
@@ -153,11 +164,11 @@ static uint64_t box_walk(struct box *box, const struct layout *layout, uint32_t 
     static const struct box_need nothing;
     struct cutter cutter = {.base = (uint8_t *)box};
     struct stk_batch_field unused;
-    cut(&cutter, sizeof *box);
-    struct stk_batch_field *fields = cut(&cutter, sizeof *fields * layout->field_count);
-    uint8_t **runs = cut(&cutter, sizeof *runs * layout->field_count);
-    uint64_t *samples = cut(&cutter, sizeof *samples * count);
-    uint8_t *mask = layout->mask ? cut(&cutter, count) : NULL;
+    cut(&cutter, 1, sizeof *box);
+    struct stk_batch_field *fields = cut(&cutter, layout->field_count, sizeof *fields);
+    uint8_t **runs = cut(&cutter, layout->field_count, sizeof *runs);
+    uint64_t *samples = cut(&cutter, count, sizeof *samples);
+    uint8_t *mask = layout->mask ? cut(&cutter, count, 1) : NULL;
     for (uint32_t f = 0; f < layout->field_count; f++) {
         uint8_t *run = NULL;
         cut_field(&cutter, &layout->fields[f], count, need ? &need[f] : &nothing,
@@ -167,6 +178,7 @@ static uint64_t box_walk(struct box *box, const struct layout *layout, uint32_t 
     }
     if (box) {
         box->fields = fields;
+        box->runs = runs;
         box->samples = samples;
         box->mask = mask;
     }
@@ -187,14 +199,6 @@ void box_arrange(struct box *box, const struct layout *layout, uint32_t count,
                                     .fields = box->fields,
                                     .samples = box->samples,
                                     .mask = box->mask};
-}
-
-uint8_t *box_run(const struct box *box, uint32_t field)
-{
-    uint8_t *const *runs =
-        (uint8_t *const *)((const uint8_t *)box->fields +
-                           round_up(sizeof *box->fields * box->batch.field_count));
-    return runs[field];
 }
 
 /* Under lock: unlinks the first free box that is large enough, but not wastefully so. */

@@ -47,6 +47,11 @@ struct box_need {
 };
 #define BOX_ALIGN 64
 
+static inline uint64_t box_round_up(uint64_t bytes)
+{
+    return (bytes + BOX_ALIGN - 1) & ~(uint64_t)(BOX_ALIGN - 1);
+}
+
 struct box_extra; /* memory a substitute needed beyond what was admitted */
 
 struct box {
@@ -57,19 +62,25 @@ struct box {
     struct box_extra *extra;
     /* for whoever fills it, by field */
     struct stk_batch_field *fields;
+    uint8_t **runs; /* where the values of a variable field lie */
     uint64_t *samples;
     uint8_t *mask;
 };
 
 struct box_pool;
 
-STK_CHECK stk_status box_pool_new(struct box_pool **out, uint64_t limit, struct stk_error *err);
+/* The dataset is kept until the pool is gone: batches name its fields. */
+STK_CHECK stk_status box_pool_new(struct box_pool **out, struct stk_dataset *dataset,
+                                  uint64_t limit, struct stk_error *err);
 /* The loader goes away: free boxes are unmapped now, the others as they are released. */
 void box_pool_close(struct box_pool *pool);
+/* Lets go of the boxes that nobody uses. */
+void box_pool_trim(struct box_pool *pool);
 struct budget *box_pool_budget(struct box_pool *pool);
 void box_pool_caller(struct box_pool *pool, uint64_t *bytes, uint64_t *peak);
 
-/* Bytes of a box for count places. need: one a field; NULL when no field is variable. */
+/* Bytes of a box for count places; UINT64_MAX: too many. need: one a field; NULL when no field is
+ * variable. */
 uint64_t box_size(const struct layout *layout, uint32_t count, const struct box_need *need);
 
 enum box_urgency { BOX_IF_IT_FITS, BOX_ANYWAY };
@@ -103,8 +114,5 @@ static inline uint8_t *box_present(const struct stk_batch_field *field)
 {
     return (uint8_t *)(uintptr_t)field->present;
 }
-
-/* Where the values of a variable field lie in a box (set by box_arrange). */
-uint8_t *box_run(const struct box *box, uint32_t field);
 
 #endif

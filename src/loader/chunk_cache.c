@@ -1,5 +1,7 @@
 #include "loader/chunk_cache.h"
 
+#include <assert.h>
+
 #include "base/fail.h"
 #include "base/memory.h"
 #include "dataset/chunk_read.h"
@@ -153,14 +155,29 @@ int chunk_cache_hold(struct chunk_cache *cache, uint32_t chunk, enum chunk_urgen
     return 1;
 }
 
+/* Nobody waits for it any more: it leaves the queue unread. */
+static void queue_remove(struct chunk_cache *cache, uint32_t chunk)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < cache->queue_count; i++) {
+        uint32_t other = cache->queue[(cache->queue_first + i) % cache->count];
+        if (other != chunk)
+            cache->queue[(cache->queue_first + kept++) % cache->count] = other;
+    }
+    cache->queue_count = kept;
+}
+
 void chunk_cache_release(struct chunk_cache *cache, uint32_t chunk)
 {
     struct entry *entry = &cache->entries[chunk];
+    assert(entry->holders > 0);
     if (--entry->holders > 0)
         return;
     if (entry->state == ENTRY_READY)
         idle_add(cache, chunk);
-    else if (entry->state == ENTRY_FAILED)
+    if (entry->state == ENTRY_WANTED)
+        queue_remove(cache, chunk);
+    if (entry->state == ENTRY_WANTED || entry->state == ENTRY_FAILED)
         entry_drop(cache, entry); /* the next one who wants it tries again */
 }
 

@@ -21,7 +21,7 @@ static void piece_aim(struct piece *piece, struct slot *slot, const struct field
     piece->head_len = layout->side;
     if (layout->place != PLACE_DENSE) {
         piece->head_len = 0;
-        piece->to = box_run(slot->box, f) + slot->run_at[piece->value];
+        piece->to = slot->box->runs[f] + slot->run_at[piece->value];
     } else if (layout->field->field.kind == STK_KIND_INT) {
         piece->head_len = (uint32_t)piece->length;
         piece->to = NULL;
@@ -161,13 +161,13 @@ static void reads_submit(struct worker *worker, struct span *span)
             continue;
         }
         if (store_reap(worker->queue, &back, 1, -1) > 0) /* the queue was full: make room */
-            fetch_done(worker, back->owner, back);
+            fetch_done(back);
     }
 }
 
-void fetch_done(struct worker *worker, struct span *span, struct store_read *read)
+void fetch_done(struct store_read *read)
 {
-    (void)worker;
+    struct span *span = read->owner;
     atomic_fetch_sub_explicit(&span->slot->reads, 1, memory_order_relaxed);
     span->open--;
     if (!read->status)

@@ -8,7 +8,7 @@
 
 /* Submits the span's reads; span->open of them are not back. */
 void fetch_step(struct worker *worker, struct span *span);
-/* A read came back. */
-void fetch_done(struct worker *worker, struct span *span, struct store_read *read);
+/* A read of a span came back. */
+void fetch_done(struct store_read *read);
 
 #endif

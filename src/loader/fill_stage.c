@@ -30,7 +30,7 @@ static void copy_value(const struct stk_loader *loader, struct slot *slot, uint3
     const uint8_t *from = slot->from[value];
     uint64_t length = slot->extents[value].length;
     if (layout->place != PLACE_DENSE) {
-        memcpy(box_run(slot->box, f) + slot->run_at[value], from, length);
+        memcpy(slot->box->runs[f] + slot->run_at[value], from, length);
     } else if (field->field.kind == STK_KIND_INT) {
         memcpy(slot_side(slot, layout, place), from, length);
     } else {
@@ -160,7 +160,7 @@ static stk_status finish_item(struct worker *worker, struct slot *slot, uint32_t
 {
     const struct dataset_field *field = worker->loader->layout.fields[f].field;
     uint32_t value = place * worker->loader->layout.field_count + f;
-    uint8_t *run = box_run(slot->box, f) + slot->run_at[value];
+    uint8_t *run = slot->box->runs[f] + slot->run_at[value];
     struct stk_bytes bytes = {.data = run, .len = slot->extents[value].length};
     struct codec_shape shape;
     stk_status status = field->codec->probe(&bytes, bytes.len, &shape, err);
@@ -222,7 +222,7 @@ static stk_status finish_value(struct worker *worker, struct slot *slot, uint32_
         return finish_item(worker, slot, place, f, err);
     const struct codec_ops *codec = layout->fields[f].field->codec;
     struct stk_bytes *bytes = &box_bytes(field)[place];
-    *bytes = (struct stk_bytes){.data = box_run(slot->box, f) + slot->run_at[value],
+    *bytes = (struct stk_bytes){.data = slot->box->runs[f] + slot->run_at[value],
                                 .len = slot->extents[value].length};
     return codec->check ? codec->check(bytes, err) : STK_OK;
 }
@@ -252,7 +252,7 @@ static void *value_room(struct worker *worker, struct slot *slot, uint32_t place
     uint32_t value = place * worker->loader->layout.field_count + f;
     const struct extent *extent = &slot->extents[value];
     if (extent->object < EXTENT_VALUE && len <= extent->length)
-        return box_run(slot->box, f) + slot->run_at[value];
+        return slot->box->runs[f] + slot->run_at[value];
     return box_extra(slot->box, len);
 }
 
@@ -322,8 +322,12 @@ static stk_status fill_alone(struct worker *worker, struct slot *slot, uint32_t 
         status = reader_read_sample(worker->reader, sample, worker->values, err);
     for (uint32_t f = 0; !status && f < loader->layout.field_count; f++) {
         status = store_value(worker, slot, place, f, &worker->values[f], err);
+        int own =
+            sample == slot->samples[place]; /* else the extents are of the one it stands in for */
         if (status)
-            dataset_explain(loader->dataset, sample, f, NULL, err);
+            dataset_explain(loader->dataset, sample, f,
+                            own ? &slot->extents[place * loader->layout.field_count + f] : NULL,
+                            err);
     }
     return status;
 }

@@ -29,6 +29,15 @@ static stk_status field_init(struct field_layout *layout, const struct dataset_f
     layout->place = field_place(&field->field, ragged);
     if (layout->place != PLACE_BYTES && field_is_row(field))
         layout->place = PLACE_DENSE;
+    if (layout->place != PLACE_BYTES && layout->place != PLACE_LIST &&
+        field->field.shape.rank >= STK_MAX_RANK) {
+        stk_status status = fail(err, STK_UNSUPPORTED,
+                                 "a tensor of %d axes has no room for the "
+                                 "batch's axis (%d at most)",
+                                 field->field.shape.rank, STK_MAX_RANK - 1);
+        fail_field(err, field->field.name);
+        return status;
+    }
     if (layout->place != PLACE_DENSE)
         return STK_OK;
     if (field->probed == STK_NOWHERE && field->max_length > 0 &&
@@ -42,14 +51,6 @@ static stk_status field_init(struct field_layout *layout, const struct dataset_f
     }
     layout->item = field->field.kind == STK_KIND_INT ? sizeof(int64_t) : field->payload;
     layout->side = field->field.kind == STK_KIND_INT ? DATASET_MAX_INT_LENGTH : field->head;
-    if (field->field.shape.rank >= STK_MAX_RANK) {
-        stk_status status = fail(err, STK_UNSUPPORTED,
-                                 "a tensor of %d axes has no room for the "
-                                 "batch's axis (%d at most)",
-                                 field->field.shape.rank, STK_MAX_RANK - 1);
-        fail_field(err, field->field.name);
-        return status;
-    }
     return STK_OK;
 }
 
@@ -73,6 +74,8 @@ stk_status layout_init(struct layout *layout, const struct stk_dataset *dataset,
         field->side_at = layout->side_size;
         layout->side_size += (uint64_t)field->side * capacity;
     }
+    if ((uint64_t)capacity * count > UINT32_MAX) /* values of a batch are numbered in 32 bits */
+        return fail(err, STK_LIMIT, "a batch of %u samples of %u fields each", capacity, count);
     if (!checked_mul(layout->item, capacity, &total) || total > INT64_MAX)
         return fail(err, STK_LIMIT, "a batch of %u samples of %llu bytes each", capacity,
                     (unsigned long long)layout->item);

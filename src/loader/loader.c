@@ -30,22 +30,22 @@ static stk_status workers_init(struct stk_loader *loader, struct stk_error *err)
  * fewer threads than asked for it goes on, with a notice. */
 static stk_status loader_start(struct stk_loader *loader, struct stk_error *err)
 {
+    uint32_t started = 0;
     stk_status status = workers_init(loader, err);
-    for (uint32_t i = 0; !status && i < loader->worker_count; i++) {
-        status = worker_start(&loader->workers[i], err);
-        loader->started += !status;
-    }
-    if (status && loader->started) {
-        context_notice(loader->context, "only %u of %u threads could be started", loader->started,
-                       loader->worker_count);
-        status = STK_OK;
-    }
-    if (status)
+    for (; !status && started < loader->worker_count; started += !status)
+        status = worker_start(&loader->workers[started], err);
+    if (!started) {
         for (uint32_t i = 0; i < loader->worker_count; i++)
             worker_reset(&loader->workers[i]);
+        return status;
+    }
+    if (status)
+        context_notice(loader->context, "only %u of %u threads could be started", started,
+                       loader->worker_count);
     loader->pid = getpid();
     loader->first_next = loader->last_return = clock_now();
-    return status;
+    atomic_store_explicit(&loader->started, started, memory_order_release);
+    return STK_OK;
 }
 
 /* One caller at a time, and only in the process that started it. */
@@ -352,6 +352,7 @@ stk_status stk_loader_peek(struct stk_loader *loader, uint64_t epoch, uint64_t p
 void stk_loader_stats(struct stk_loader *loader, struct stk_loader_stats *stats)
 {
     struct budget *budget = box_pool_budget(loader->pool);
+    uint32_t started = atomic_load_explicit(&loader->started, memory_order_acquire);
     pthread_mutex_lock(&loader->lock);
     *stats = (struct stk_loader_stats){
         .samples = loader->samples,
@@ -362,12 +363,12 @@ void stk_loader_stats(struct stk_loader *loader, struct stk_loader_stats *stats)
         .held_bytes = atomic_load(&budget->held),
         .peak_bytes = atomic_load(&budget->peak),
         .chunks_decoded = chunk_cache_decoded(loader->chunks),
-        .threads = loader->started ? loader->started : loader->worker_count,
+        .threads = started ? started : loader->worker_count,
         .io = loader->queue_kind == STORE_QUEUE_URING ? "io_uring" : "pread",
     };
-    if (loader->first_next)
+    if (started)
         stats->seconds = (double)(clock_now() - loader->first_next) / 1e9;
-    for (uint32_t i = 0; i < loader->started; i++) {
+    for (uint32_t i = 0; i < started; i++) {
         stats->reads += atomic_load(&loader->workers[i].reads);
         stats->merged_reads += atomic_load(&loader->workers[i].merged);
         stats->mapped_copies += atomic_load(&loader->workers[i].copies);

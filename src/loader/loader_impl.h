@@ -28,24 +28,23 @@ struct stk_loader {
     struct plan *plan;
     struct layout layout;
     struct box_pool *pool;
-    struct chunk_cache
-        *chunks; /* NULL: the dataset has none; under lock but where its header says */
+    struct chunk_cache *chunks; /* NULL: none; under lock but where its header says */
     struct trace *trace;
     struct trace_ring *ring; /* the caller's */
     char *trace_path;
     struct worker *workers;
     uint32_t worker_count;
-    uint32_t started; /* workers whose thread runs; the caller's thread owns it */
+    _Atomic uint32_t started; /* workers whose thread runs: stored once all are there (release),
+                                 loaded anywhere (acquire) */
     uint32_t depth, span, local_rank, local_world;
     enum stk_bad_policy bad_policy;
     enum store_queue_kind queue_kind;
     int early;  /* samples are resolved at admission: their sizes or chunks are needed there */
     int mapped; /* values are copied from maps */
-    int trims; /* the index alone is larger than the budget leaves room for: let go of it each batch
-                */
+    int trims;  /* the index alone outgrows the budget: its pages are let go of each batch */
     int pin;
     int64_t stall_ns;
-    pid_t pid;
+    pid_t pid;            /* where they run; stored before `started` */
     uint64_t fixed_bytes; /* slots and workers: counted against the budget while open */
 
     pthread_mutex_t lock;

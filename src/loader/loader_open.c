@@ -131,7 +131,7 @@ static stk_status check_options(const struct stk_loader_options *options, struct
         return fail(err, STK_USAGE, "%u threads: 1,024 at most", options->threads);
     if (options->depth > 1024)
         return fail(err, STK_USAGE, "a depth of %u batches: 1,024 at most", options->depth);
-    if (options->batch_size >= SLOT_CLOSED || options->global_batch_size >= SLOT_CLOSED)
+    if (options->batch_size > INT32_MAX || options->global_batch_size > INT32_MAX)
         return fail(err, STK_USAGE, "a batch of 2^31 samples or more");
     return STK_OK;
 }
@@ -190,7 +190,7 @@ static stk_status make_parts(struct stk_loader *loader, const struct stk_loader_
     if (!status)
         status = choose_maps(loader, limit, err);
     if (!status)
-        status = box_pool_new(&loader->pool, limit, err);
+        status = box_pool_new(&loader->pool, loader->dataset, limit, err);
     if (status)
         return status;
     budget_force(box_pool_budget(loader->pool), loader->fixed_bytes);

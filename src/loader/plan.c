@@ -182,6 +182,8 @@ static stk_status local_init(struct plan *plan, const struct stk_loader_options 
         uint64_t fit = largest ? REACH_BYTES / largest : REACH_MOST;
         plan->reach = fit < 1 ? 1 : fit > REACH_MOST ? REACH_MOST : (uint32_t)fit;
     }
+    if (plan->reach > plan->chunk_count)
+        plan->reach = plan->chunk_count ? (uint32_t)plan->chunk_count : 1;
     plan->group_count = (plan->chunk_count + plan->reach - 1) / plan->reach;
     int whole = dataset_is_whole(plan->dataset) &&
                 plan->samples == index_samples(dataset_index(plan->dataset));
@@ -411,16 +413,17 @@ uint64_t plan_group(const struct plan *plan, struct plan_cursor *cursor, uint64_
     return group_at(plan, cursor, position);
 }
 
-uint64_t plan_group_sample(const struct plan *plan, const struct plan_cursor *cursor,
-                           uint64_t group, uint32_t j)
+uint64_t plan_group_next(const struct plan *plan, const struct plan_cursor *cursor, uint64_t group,
+                         uint32_t *chunk)
 {
-    uint64_t c = group * plan->reach + j;
-    if (j >= plan->reach || c >= plan->chunk_count)
-        return STK_NOWHERE;
-    const struct plan_chunk *chunk = &plan->chunks[permutation_at(&cursor->chunks, c)];
-    if (chunk->count == 0)
-        return plan_group_sample(plan, cursor, group, j + 1); /* a subset may leave a chunk empty */
-    uint64_t sample = plan->grouped ? plan->grouped[chunk->first] : chunk->first;
-    dataset_samples(plan->dataset, &sample, 1);
-    return sample;
+    while (*chunk < plan->reach && group * plan->reach + *chunk < plan->chunk_count) {
+        uint64_t c = permutation_at(&cursor->chunks, group * plan->reach + (*chunk)++);
+        if (plan->chunks[c].count == 0)
+            continue; /* a subset may leave a chunk empty */
+        uint64_t first = plan->chunks[c].first;
+        uint64_t sample = plan->grouped ? plan->grouped[first] : first;
+        dataset_samples(plan->dataset, &sample, 1);
+        return sample;
+    }
+    return STK_NOWHERE;
 }

@@ -71,11 +71,12 @@ uint32_t plan_capacity(const struct plan *plan);
 /* Steps from `position` to the end of the epoch; 0: it is over. */
 uint64_t plan_steps(const struct plan *plan, uint64_t position);
 
-/* Local order: the group of chunks that holds `position`, and the j-th chunk of a group as a sample
- * that lies in it (STK_NOWHERE past its last): what is read ahead. */
+/* Local order, for reading ahead: the group of chunks that holds `position`; and its chunks, each
+ * as a sample that lies in it. *chunk is where to look, 0 at first, and moves on; STK_NOWHERE: no
+ * more. */
 uint64_t plan_group(const struct plan *plan, struct plan_cursor *cursor, uint64_t epoch,
                     uint64_t position);
-uint64_t plan_group_sample(const struct plan *plan, const struct plan_cursor *cursor,
-                           uint64_t group, uint32_t j);
+uint64_t plan_group_next(const struct plan *plan, const struct plan_cursor *cursor, uint64_t group,
+                         uint32_t *chunk);
 
 #endif

@@ -1,8 +1,8 @@
 /* slot.h -- the bookkeeping of one batch on its way: admit -> fetch -> fill -> caller.
  * Owns: its arrays, made once; its box, from admission until the caller takes it.   Threads:
- * written by admission before `next` is published; then each span's places belong to the worker
- * that claimed it; shared fields name their rule.   Errors: a bad sample is an entry of `bad`; it
- * never stops a worker. Not here: when slots move on (admit.h, worker.h). */
+ * written by admission before `unclaimed` is published; then each span's places belong to the
+ * worker that claimed it; shared fields name their rule.   Errors: a bad sample is an entry of
+ * `bad`; it never stops a worker. Not here: when slots move on (admit.h, worker.h). */
 #ifndef LOADER_SLOT_H
 #define LOADER_SLOT_H
 
@@ -31,16 +31,13 @@ struct slot_bad {
     struct stk_error error;
 };
 
-#define SLOT_CLOSED ((uint32_t)1 << 31)
-
 struct slot {
     uint64_t epoch, position; /* where the step begins */
     struct plan_share share;
-    uint32_t span; /* samples claimed at a time */
-    /* The first unclaimed place: 0 is published by admission (release), and claims (acquire) add to
-     * it. SLOT_CLOSED or more: nothing to claim. */
-    _Atomic uint32_t next;
-    _Atomic uint32_t limit;   /* share.real, for whoever looks before claiming */
+    /* Samples that nobody has claimed: published by admission (release), and claims (acquire)
+     * subtract from it. 0 or less: nothing to claim, and nothing else of the slot may be looked at;
+     * more: it cannot be retired before the claim is done. */
+    _Atomic int64_t unclaimed;
     _Atomic uint32_t pending; /* spans not done, and one until all may be claimed; who makes it 0
                                  (acq_rel) passes the slot on */
     _Atomic int done;         /* the caller may have it: stored after slot_finish (release) */

@@ -89,24 +89,22 @@ void worker_reset(struct worker *worker)
 /* --- one turn --------------------------------------------------------------------------------- */
 
 /* Claims the next places of the oldest slot that has any. A slot that is taken and admitted anew
- * meanwhile does no harm: until its `next` is 0 again every claim comes out at SLOT_CLOSED or
- * above. */
+ * meanwhile does no harm: what a claim finds is one number, and it is of either batch. */
 static int worker_claim(struct stk_loader *loader, struct span *span)
 {
     uint64_t taken = atomic_load_explicit(&loader->taken, memory_order_acquire);
     uint64_t admitted = atomic_load_explicit(&loader->admitted, memory_order_acquire);
     for (uint64_t n = taken; n < admitted; n++) {
         struct slot *slot = &loader->slots[n % loader->depth];
-        uint32_t limit = atomic_load_explicit(&slot->limit, memory_order_relaxed);
-        if (atomic_load_explicit(&slot->next, memory_order_relaxed) >= limit)
+        if (atomic_load_explicit(&slot->unclaimed, memory_order_relaxed) <= 0)
             continue;
-        uint32_t first = atomic_fetch_add_explicit(&slot->next, loader->span, memory_order_acquire);
-        if (first >= SLOT_CLOSED || first >= slot->share.real)
+        int64_t left =
+            atomic_fetch_sub_explicit(&slot->unclaimed, loader->span, memory_order_acquire);
+        if (left <= 0)
             continue;
-        uint32_t left = slot->share.real - first;
         span->slot = slot;
-        span->first = first;
-        span->count = left < loader->span ? left : loader->span;
+        span->first = slot->share.real - (uint32_t)left;
+        span->count = left < loader->span ? (uint32_t)left : loader->span;
         return 1;
     }
     return 0;
@@ -135,7 +133,7 @@ static int worker_collect(struct worker *worker, int64_t wait_ns)
     struct store_read *back[16];
     uint32_t n = store_reap(worker->queue, back, 16, wait_ns);
     for (uint32_t i = 0; i < n; i++)
-        fetch_done(worker, back[i]->owner, back[i]);
+        fetch_done(back[i]);
     for (uint32_t i = 0; i < worker->span_count && worker->open_spans; i++)
         if (worker->spans[i].slot && worker->spans[i].open == 0)
             worker_finish_span(worker, &worker->spans[i]);

@@ -1,6 +1,6 @@
 /* store.h -- where bytes are: opens the objects of one dataset and reads ranges of them, many at
  * once. Owns: open files and maps; knows nothing of samples.   Threads: the store is shared by all;
- * a queue belongs to the thread that opened it, but for wake.   Errors: status in each read. Not
+ * a queue is one thread's from its first read on, but for wake.   Errors: status in each read. Not
  * here: listing names (store/list.h), blocking reads for an indexer (store/scan.h). */
 #ifndef STORE_STORE_H
 #define STORE_STORE_H

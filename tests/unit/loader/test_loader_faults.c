@@ -72,6 +72,49 @@ static void a_failed_allocation_among_chunks_is_an_error_too(void **state)
     fixture_close(&fixture);
 }
 
+static uint64_t read_on(struct stk_loader *loader)
+{
+    struct stk_batch *batch;
+    uint64_t samples = 0;
+    while ((batch = fixture_next(loader)) != NULL) {
+        samples += batch->real;
+        stk_batch_release(batch);
+    }
+    return samples;
+}
+
+/* Whatever could not be allocated: next is asked again, or after a seek, and all is as before. */
+static void a_loader_goes_on_after_a_failed_allocation(void **state)
+{
+    (void)state;
+    struct fixture fixture;
+    struct stk_batch *batch;
+    struct stk_loader_options options = {
+        .batch_size = 40, .shuffle = 1, .threads = 2, .order = STK_ORDER_GLOBAL};
+    fixture_shards(&fixture, 20, 4, "wb1");
+    atomic_store(&countdown, 0);
+    memory_set_hook(fail_nth, NULL);
+    for (long n = 1, status = STK_OK; n < 200; n++, status = STK_OK) {
+        struct stk_loader *loader = fixture_loader(&fixture, &options);
+        atomic_store(&countdown, n);
+        while (!status) {
+            status = stk_loader_next(loader, &batch, NULL);
+            stk_batch_release(batch);
+        }
+        long left = atomic_exchange(&countdown, 0); /* no more of them fails */
+        assert_true(status == STK_END || status == STK_MEMORY);
+        for (uint64_t epoch = 0; epoch < 2; epoch++) {
+            assert_int_equal(stk_loader_seek(loader, epoch, 0, NULL), STK_OK);
+            assert_int_equal(read_on(loader), 80);
+        }
+        stk_loader_close(loader);
+        if (left > 0)
+            break;
+    }
+    memory_set_hook(NULL, NULL);
+    fixture_close(&fixture);
+}
+
 /* Changes bytes without a trace, as a rotting disk does. */
 static void rot(const struct fixture *fixture, const char *name, long offset, const char *text)
 {
@@ -167,6 +210,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_failed_allocation_is_an_error_and_nothing_leaks),
         cmocka_unit_test(a_failed_allocation_among_chunks_is_an_error_too),
+        cmocka_unit_test(a_loader_goes_on_after_a_failed_allocation),
         cmocka_unit_test(a_broken_chunk_is_replaced_sample_by_sample),
         cmocka_unit_test(a_forked_child_gets_an_error_and_the_parent_goes_on),
         cmocka_unit_test(a_loader_that_was_only_opened_may_be_forked),
