@@ -132,9 +132,10 @@ static int report(const struct stk_dataset *dataset, const struct arguments *arg
 
     if (status)
         return status;
-    if (!stat(report.path, &file))
-        report.index_bytes = (uint64_t)file.st_size;
-    report.built = seconds_between(begun, &file.st_mtim) >= 0;
+    /* An index that could be kept nowhere has no name any more. */
+    int kept = !stat(report.path, &file);
+    report.index_bytes = kept ? (uint64_t)file.st_size : 0;
+    report.built = !kept || seconds_between(begun, &file.st_mtim) >= 0;
     if (arguments->json)
         print_json(&report);
     else

@@ -11,7 +11,7 @@
 
 struct ls_arguments {
     struct arguments base;
-    uint64_t limit;
+    uint64_t limit; /* UINT64_MAX: all */
     int stat;
 };
 
@@ -83,7 +83,7 @@ static int print_samples(const struct stk_dataset *dataset, const struct ls_argu
     struct stk_error err;
 
     source_folder(&arguments->base, folder);
-    if (arguments->limit && arguments->limit < samples)
+    if (arguments->limit < samples)
         samples = arguments->limit;
     if (!arguments->base.json)
         printf("%8s  %-16s  %s\n", "SAMPLE", "KEY", "FIELDS");
@@ -162,7 +162,7 @@ static int print_stat(const struct stk_dataset *dataset, const struct ls_argumen
 
 static int run(const struct command *command, struct stk_context *context, int argc, char **argv)
 {
-    struct ls_arguments arguments = {0};
+    struct ls_arguments arguments = {.limit = UINT64_MAX};
     struct stk_dataset *dataset;
     struct stk_error err;
     int status;

@@ -16,7 +16,7 @@ static int check_usage(const struct command *command, const struct stream_argume
                              "one of --batch-size and --global-batch-size is needed");
     if (arguments->resume && arguments->epoch)
         return message_usage(command->name, "--resume says the epoch: --epoch cannot be given too");
-    if (arguments->rank && arguments->rank >= arguments->world_size)
+    if (arguments->rank >= arguments->world_size)
         return message_usage(command->name, "--rank must be below --world-size");
     return 0;
 }
@@ -105,7 +105,7 @@ static int stream_run(struct stream *stream)
 
 static int run(const struct command *command, struct stk_context *context, int argc, char **argv)
 {
-    struct stream_arguments arguments = {.epochs = 1};
+    struct stream_arguments arguments = {.epochs = 1, .world_size = 1, .stop_after = UINT64_MAX};
     struct stream stream = {.arguments = &arguments};
     struct timespec from, to;
     struct stk_error err;

@@ -99,6 +99,13 @@ static void add_finding(void *user, const struct stk_bad *bad)
     free(line);
 }
 
+static void findings_free(struct findings *findings)
+{
+    for (size_t i = 0; i < findings->count; i++)
+        free(findings->items[i].line);
+    free(findings->items);
+}
+
 static int compare(const void *left, const void *right)
 {
     const struct finding *a = left, *b = right;
@@ -156,10 +163,26 @@ static int verify(struct stk_dataset *dataset, const struct verify_arguments *ar
     if (findings.failed)
         status = message_failed("out of memory: not all bad samples are listed");
 done:
-    for (size_t i = 0; i < findings.count; i++)
-        free(findings.items[i].line);
-    free(findings.items);
+    findings_free(&findings);
     return status;
+}
+
+/* An object that cannot be indexed is bad too: scripts find it where they look for bad samples. Its
+ * words are for people. */
+static int cannot_open(const struct verify_arguments *arguments, const struct stk_error *err)
+{
+    struct findings findings = {.lock = PTHREAD_MUTEX_INITIALIZER, .as_json = 1};
+    const struct stk_bad bad = {.sample = err->sample, .error = *err};
+    int of_the_data = err->status == STK_CORRUPT || err->status == STK_TRUNCATED ||
+                      err->status == STK_SHAPE || err->status == STK_LIMIT ||
+                      err->status == STK_UNSUPPORTED;
+
+    if (arguments->base.json && of_the_data && err->object[0]) {
+        add_finding(&findings, &bad);
+        print_json(&findings, 0, 1, 0);
+        findings_free(&findings);
+    }
+    return message_error(err);
 }
 
 static int run(const struct command *command, struct stk_context *context, int argc, char **argv)
@@ -173,7 +196,7 @@ static int run(const struct command *command, struct stk_context *context, int a
         return status;
     if (source_open(context, &arguments.base, arguments.base.words, arguments.base.word_count,
                     &dataset, &err))
-        return message_error(&err);
+        return cannot_open(&arguments, &err);
     status = verify(dataset, &arguments);
     stk_dataset_close(dataset);
     return status;

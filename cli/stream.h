@@ -11,7 +11,8 @@
 struct stream_arguments {
     struct arguments base;
     uint32_t batch_size, global_batch_size, reach, rank, world_size, threads, depth;
-    uint64_t seed, epoch, epochs, memory, stop_after;
+    uint64_t seed, epoch, epochs, memory;
+    uint64_t stop_after; /* UINT64_MAX: at the end */
     int shuffle, shuffle_order, last, bad, ragged, io, order, no_digest;
     const char *save_state, *resume, *trace, *quarantine;
 };
@@ -46,7 +47,7 @@ int stream_quarantine(const struct stream *stream, const char *path);
 static inline int stream_goes_on(const struct stream *stream, uint64_t epoch)
 {
     return epoch - stream->first_epoch < stream->arguments->epochs &&
-           (!stream->arguments->stop_after || stream->batches < stream->arguments->stop_after);
+           stream->batches < stream->arguments->stop_after;
 }
 
 #endif

@@ -40,7 +40,7 @@ static void draw(const struct stream *stream, int64_t *next)
         return;
     *next = time + DRAW_NS;
     uint64_t total = stk_loader_steps(stream->loader) * stream->arguments->epochs;
-    if (stream->arguments->stop_after && stream->arguments->stop_after < total)
+    if (stream->arguments->stop_after < total)
         total = stream->arguments->stop_after;
     struct stk_progress progress = {.what = "streaming",
                                     .unit = "batches",

@@ -23,6 +23,7 @@ struct flow {
     uint64_t fetched;    /* encoded bytes read so far */
     size_t used, filled; /* of in */
     int ended;
+    uint32_t check; /* FILTER_DEFLATE: of what was decoded so far */
     const _Atomic int *cancel;
 };
 
@@ -87,11 +88,14 @@ static stk_status flow_decode(struct flow *flow, uint8_t *to, size_t len, size_t
         if (status)
             break;
         struct stk_bytes in = {flow->in, flow->filled};
+        size_t before = *made;
         int last = flow->fetched == flow->chunk.length;
         status =
             filter_step(flow->filter, &in, &flow->used, to, len, made, last, &flow->ended, err);
         if (status)
             fail_at(err, scan_name(flow->scan), flow->chunk.offset);
+        if (flow->chunk.filter == FILTER_DEFLATE)
+            flow->check = filter_crc32(flow->check, to + before, *made - before);
     }
     return status;
 }
@@ -118,6 +122,15 @@ static stk_status flow_skip(struct flow *flow, uint64_t len, struct stk_error *e
     return status;
 }
 
+/* A zip keeps the sum of a member beside it; the other streams end with theirs. */
+static stk_status flow_wrong_sum(const struct flow *flow, struct stk_error *err)
+{
+    stk_status status = fail(err, STK_CORRUPT, "the data has a wrong checksum (CRC-32)");
+    fail_at(err, scan_name(flow->scan), flow->chunk.offset);
+    fail_remedy(err, "fetch or write the file again");
+    return status;
+}
+
 /* The stream must be over now: checksums at its end are looked at only then. */
 static stk_status flow_end(struct flow *flow, struct stk_error *err)
 {
@@ -125,6 +138,8 @@ static stk_status flow_end(struct flow *flow, struct stk_error *err)
     stk_status status = flow->ended ? STK_OK : flow_decode(flow, flow->waste, 1, &made, err);
     if (!status && (made || !flow->ended))
         status = flow_wrong_size(flow, err);
+    if (!status && flow->chunk.filter == FILTER_DEFLATE && flow->check != flow->chunk.check)
+        status = flow_wrong_sum(flow, err);
     return status;
 }
 

@@ -105,8 +105,13 @@ static stk_status open_index(struct dataset_source *source, const struct names *
         return fail_memory(err, strlen(root));
     stk_status status = index_keep_open(&source->index, &source->context, names, options, err);
     if (!status && !index_samples(source->index)) {
+        uint64_t skipped = index_skipped(source->index);
         status = fail(err, STK_NOT_FOUND, "%s holds no samples", first);
         fail_at(err, first, STK_NOWHERE);
+        if (skipped)
+            fail_remedy(err,
+                        "%llu entries were passed over: a sample is a plain file named KEY.FIELD",
+                        (unsigned long long)skipped);
     }
     return status;
 }

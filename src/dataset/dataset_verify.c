@@ -6,6 +6,8 @@
 #include "base/fail.h"
 #include "base/memory.h"
 #include "dataset/dataset_state.h"
+#include "format/format.h"
+#include "store/scan.h"
 #include "work/cores.h"
 
 /* Workers take spans of samples in order and note what is bad; the caller's thread hands it out in
@@ -286,6 +288,64 @@ static stk_status run(struct verify *verify, uint32_t threads,
     return status;
 }
 
+/* ---- sums of whole objects ----------------------------------------------------------------- */
+
+struct object_walk {
+    const struct stk_context *context;
+    struct context_timer timer;
+    struct stk_progress progress;
+};
+
+static int object_step(void *user, uint64_t bytes)
+{
+    struct object_walk *walk = user;
+    walk->progress.bytes += bytes;
+    return context_progress(walk->context, &walk->timer, &walk->progress);
+}
+
+static stk_status verify_object(const struct dataset_source *source, uint32_t number,
+                                const struct format_ops *format, const struct format_step *step,
+                                struct stk_error *err)
+{
+    struct index_object object;
+    struct scan *scan = NULL;
+    stk_status status = index_object(source->index, number, &object, err);
+    if (!status)
+        status = scan_open(&scan, source->root, object.name, err);
+    if (!status)
+        status = format->check(scan, step, err);
+    scan_close(scan);
+    return status;
+}
+
+/* A bad object is told once, for no one sample of it. */
+static stk_status verify_objects(struct stk_dataset *dataset,
+                                 void (*bad)(void *user, const struct stk_bad *bad), void *user,
+                                 uint64_t *bad_count, struct stk_error *err)
+{
+    const struct dataset_source *source = dataset->source;
+    const struct format_ops *format = format_find(index_format(source->index));
+    struct object_walk walk = {.context = &source->context};
+    const struct format_step step = {object_step, &walk};
+    uint32_t count = index_object_count(source->index);
+    if (!format || !format->check || dataset->parent)
+        return STK_OK;
+    walk.progress = (struct stk_progress){.what = "verifying", .unit = "files", .total = count};
+    for (uint32_t i = 0; i < count; i++, walk.progress.done++) {
+        struct stk_bad found = {.sample = STK_NOWHERE};
+        stk_status status = verify_object(source, i, format, &step, &found.error);
+        if (is_ours(status) || status == STK_CANCELLED) {
+            if (err)
+                *err = found.error;
+            return status;
+        }
+        *bad_count += status != STK_OK;
+        if (status && bad)
+            bad(user, &found);
+    }
+    return STK_OK;
+}
+
 stk_status stk_dataset_verify(struct stk_dataset *dataset, uint32_t threads,
                               void (*bad)(void *user, const struct stk_bad *bad), void *user,
                               uint64_t *bad_count, struct stk_error *err)
@@ -304,6 +364,8 @@ stk_status stk_dataset_verify(struct stk_dataset *dataset, uint32_t threads,
     pthread_mutex_init(&verify.lock, NULL);
     pthread_cond_init(&verify.moved, NULL);
     status = run(&verify, threads, bad, user, bad_count, err);
+    if (!status)
+        status = verify_objects(dataset, bad, user, bad_count, err);
     pthread_cond_destroy(&verify.moved);
     pthread_mutex_destroy(&verify.lock);
     return status;

@@ -200,6 +200,7 @@ stk_status stk_dataset_find(const struct stk_dataset *dataset, const char *key, 
 {
     size_t len = strlen(key);
     uint64_t samples[VIEW_FIND_BLOCK];
+    *position = STK_NOWHERE;
     for (uint64_t at = 0; at < dataset->samples; at += VIEW_FIND_BLOCK) {
         uint64_t left = dataset->samples - at;
         uint32_t n = left < VIEW_FIND_BLOCK ? (uint32_t)left : VIEW_FIND_BLOCK;
@@ -218,7 +219,6 @@ stk_status stk_dataset_find(const struct stk_dataset *dataset, const char *key, 
             }
         }
     }
-    *position = STK_NOWHERE;
     return fail(err, STK_NOT_FOUND, "no sample has the key \"%s\"", key);
 }
 

@@ -38,7 +38,7 @@ const struct dataset_field *dataset_field(const struct stk_dataset *dataset, uin
 
 /* positions of the (sub)set -> sample numbers of the index, in place. O(1) each. */
 void dataset_samples(const struct stk_dataset *dataset, uint64_t *positions, uint32_t n);
-/* Not 0 when positions are consecutive samples from *first on (no subset, or a plain range). */
+/* Not 0 when positions are consecutive samples (no subset, or a plain range of them). */
 int dataset_is_whole(const struct stk_dataset *dataset);
 
 /* out[i * field_count + f], fields as the dataset has them; alternatives chosen. scratch: room for

@@ -169,6 +169,12 @@ static stk_status keep_build_with(const struct keep *keep, const struct format_o
         .hooks = keep->context ? &keep->context->hooks : &none,
     };
     stk_status status = format->build(&input, builder, err);
+    if (!status && list->skipped) {
+        index_builder_skipped(builder, list->skipped);
+        context_notice(keep->context,
+                       "%llu entries are left out: links to folders or to nothing, or no files",
+                       (unsigned long long)list->skipped);
+    }
     memory_free(objects);
     return status;
 }
@@ -195,9 +201,9 @@ static stk_status keep_build(const struct keep *keep, const struct format_ops *f
     stk_status status =
         index_builder_new(&builder, path, format->name, keep->wish.names->list.root, err);
     if (!status) {
-        *at_fault = 0;
         status = keep_build_with(keep, format, builder, err);
-        if (status)
+        *at_fault = status && index_builder_out_of_room(builder);
+        if (status && !*at_fault)
             keep_name_whole(keep, err);
     }
     if (!status) {
@@ -275,9 +281,11 @@ static stk_status keep_raw(struct keep *keep, struct stk_error *err)
         return fail(err, STK_USAGE, "the shape of a sample has 0 to %d axes", STK_MAX_RANK);
     memcpy(raw.shape, options->shape ? options->shape : raw.shape,
            (size_t)raw.rank * sizeof *raw.shape);
-    uint64_t size = stk_tensor_size(&raw);
-    if (size == 0 || size == UINT64_MAX)
-        return fail(err, STK_USAGE, "the shape of a sample has an axis that is not above 0");
+    for (int32_t i = 0; i < raw.rank; i++)
+        if (raw.shape[i] <= 0)
+            return fail(err, STK_USAGE, "the shape of a sample has an axis that is not above 0");
+    if (stk_tensor_size(&raw) == UINT64_MAX)
+        return fail(err, STK_USAGE, "a sample of that shape has more bytes than can be counted");
     keep->wish.raw = raw;
     return STK_OK;
 }

@@ -36,6 +36,10 @@ STK_CHECK stk_status filter_step(struct filter *filter, const struct stk_bytes *
                                  uint8_t *out, size_t cap, size_t *made, int last, int *ended,
                                  struct stk_error *err);
 
+/* The CRC-32 of zip and gzip: of all bytes so far, when crc is that of those before (0 at first).
+ */
+uint32_t filter_crc32(uint32_t crc, const uint8_t *data, size_t len);
+
 /* The rule against bombs, in one place: over limit bytes, or over 64 MiB at more than 200:1. */
 STK_CHECK stk_status filter_check_size(uint64_t encoded, uint64_t decoded, uint64_t limit,
                                        struct stk_error *err);

@@ -55,6 +55,11 @@ static unsigned clamp(size_t len)
     return len < UINT_MAX ? (unsigned)len : UINT_MAX;
 }
 
+uint32_t filter_crc32(uint32_t crc, const uint8_t *data, size_t len)
+{
+    return (uint32_t)crc32_z(crc, data, len);
+}
+
 static stk_status zlib_step(void *state, struct filter_run *run, int *unit_over,
                             struct stk_error *err)
 {

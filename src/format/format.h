@@ -8,6 +8,7 @@
 #include "stoker/context.h"
 #include "stoker/tensor.h"
 #include "index/index_builder.h"
+#include "store/scan.h"
 
 /* One object to be indexed, as listed. */
 struct format_object {
@@ -25,6 +26,12 @@ struct format_input {
     const struct stk_hooks *hooks; /* progress and notices; never NULL */
 };
 
+/* Told of bytes as they are checked; not 0: stop. */
+struct format_step {
+    int (*take)(void *user, uint64_t bytes);
+    void *user;
+};
+
 struct format_ops {
     const char *name;            /* "tar" */
     const char *const *suffixes; /* ".tar", ".tar.gz"; NULL-ended; lower case */
@@ -32,6 +39,8 @@ struct format_ops {
     int (*sniff)(const struct stk_bytes *head);
     stk_status (*build)(const struct format_input *input, struct index_builder *builder,
                         struct stk_error *err);
+    /* Checks the sums in an object that reading values does not look at. NULL: there are none. */
+    stk_status (*check)(struct scan *scan, const struct format_step *step, struct stk_error *err);
 };
 
 const struct format_ops *format_find(const char *name); /* NULL: no such format */

@@ -30,7 +30,8 @@ static stk_status member_chunk(const struct format_input *input, const struct zi
                             .decoded = member->size,
                             .count = samples,
                             .object = object,
-                            .filter = FILTER_DEFLATE};
+                            .filter = FILTER_DEFLATE,
+                            .check = member->check};
     return filter_check_size(member->packed, member->size, input->chunk_limit, err);
 }
 
@@ -195,12 +196,61 @@ static stk_status npz_build(const struct format_input *input, struct index_build
     return crew_run(input, builder, npz_scan, err);
 }
 
+#define CHECK_PIECE (1u << 20)
+
+static stk_status check_stored(const struct zip_member *member, struct scan *scan,
+                               const struct format_step *step, struct stk_error *err)
+{
+    uint8_t *piece = memory_alloc(CHECK_PIECE);
+    stk_status status = piece ? STK_OK : fail_memory(err, CHECK_PIECE);
+    uint32_t check = 0;
+    for (uint64_t done = 0; !status && done < member->size;) {
+        uint64_t left = member->size - done;
+        size_t len = left < CHECK_PIECE ? (size_t)left : CHECK_PIECE;
+        status = scan_read_all(scan, member->offset + done, piece, len, err);
+        if (!status)
+            check = filter_crc32(check, piece, len);
+        if (!status && step->take(step->user, len))
+            status = fail(err, STK_CANCELLED, "stopped on request");
+        done += len;
+    }
+    if (!status && check != member->check)
+        status = fail(err, STK_CORRUPT, "the data has a wrong checksum (CRC-32)");
+    memory_free(piece);
+    return status;
+}
+
+/* Values that are read in place are read in part and in any order, so their sum is looked at only
+ * here; a chunk's whenever it is decoded. */
+static stk_status npz_check(struct scan *scan, const struct format_step *step,
+                            struct stk_error *err)
+{
+    struct zip_directory directory = {0};
+    stk_status status = zip_directory_read(&directory, scan, err);
+    for (uint32_t i = 0; !status && i < directory.count; i++) {
+        const struct zip_member *member = &directory.members[i];
+        if (!is_array(member) || member->is_deflated)
+            continue;
+        status = check_stored(member, scan, step, err);
+        if (status && status != STK_CANCELLED) {
+            fail_at(err, scan_name(scan), member->offset);
+            fail_field(err, member->name);
+        }
+    }
+    zip_directory_free(&directory);
+    return status;
+}
+
 static int npz_sniff(const struct stk_bytes *head)
 {
-    return head->len >= 4 && !memcmp(head->data, "PK\3\4", 4);
+    return head->len >= 4 &&
+           (!memcmp(head->data, "PK\3\4", 4) || !memcmp(head->data, "PK\5\6", 4)); /* empty */
 }
 
 static const char *const npz_suffixes[] = {".npz", NULL};
 
-const struct format_ops npz_format = {
-    .name = "npz", .suffixes = npz_suffixes, .sniff = npz_sniff, .build = npz_build};
+const struct format_ops npz_format = {.name = "npz",
+                                      .suffixes = npz_suffixes,
+                                      .sniff = npz_sniff,
+                                      .build = npz_build,
+                                      .check = npz_check};

@@ -207,6 +207,7 @@ static stk_status directory_entry(struct zip_directory *directory, struct scan *
                        &member->packed, &local))
         return zip_bad(scan, offset, "a zip64 record in the directory makes no sense", err);
     member->is_deflated = number_at(entry + 10, 2) == METHOD_DEFLATED;
+    member->check = (uint32_t)number_at(entry + 16, 4);
     member->name = memory_text((const char *)entry + ENTRY_LEN, name_len);
     if (!member->name)
         return fail_memory(err, name_len);

@@ -18,6 +18,7 @@ struct zip_member {
     char *name;              /* ended by NUL */
     uint64_t offset, packed; /* its bytes in the file */
     uint64_t size;           /* as the directory says */
+    uint32_t check;          /* filter_crc32 of its bytes, as the directory says */
     int is_deflated;
 };
 

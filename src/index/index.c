@@ -32,7 +32,7 @@ stk_status index_check_block(const struct index *index, enum index_section_numbe
     if (hash != checks[check]) {
         fail(err, STK_CORRUPT, "a block of the index has a wrong checksum");
         fail_at(err, index->path, section->offset + start);
-        fail_remedy(err, "build the index anew");
+        fail_remedy(err, "delete this file: the index will be made anew");
         return STK_CORRUPT;
     }
     atomic_store_explicit(&index->checked[check], 1, memory_order_relaxed);
@@ -66,7 +66,7 @@ static stk_status index_bad(const struct index *index, stk_status status, const 
 {
     fail(err, status, "%s", what);
     fail_at(err, index->path, 0);
-    fail_remedy(err, "build the index anew");
+    fail_remedy(err, "delete this file: the index will be made anew");
     return status;
 }
 
@@ -376,7 +376,8 @@ stk_status index_chunk(const struct index *index, uint32_t number, struct chunk 
                           .first = chunk->first,
                           .count = chunk->count,
                           .object = chunk->object,
-                          .filter = chunk->filter};
+                          .filter = chunk->filter,
+                          .check = chunk->check};
     if (!tensor_load(&chunk->shape, &out->shape) ||
         !checked_inside(chunk->first, chunk->count, index->header.samples))
         return index_bad(index, STK_CORRUPT, "a chunk of the index makes no sense", err);
@@ -435,7 +436,7 @@ stk_status index_fail_extent(const struct index *index, uint64_t sample, struct 
     fail(err, STK_CORRUPT, "the index points outside the object that it names");
     fail_at(err, index->path, STK_NOWHERE);
     fail_sample(err, sample, NULL, 0);
-    fail_remedy(err, "build the index anew");
+    fail_remedy(err, "delete this file: the index will be made anew");
     return STK_CORRUPT;
 }
 

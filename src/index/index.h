@@ -28,6 +28,7 @@ struct chunk {
     uint64_t first, count; /* the samples that lie in it, when they are consecutive; else count 0 */
     uint32_t object;       /* the stored object */
     uint32_t filter;       /* enum filter_kind */
+    uint32_t check;        /* FILTER_DEFLATE: filter_crc32 of the decoded bytes; else 0 */
     struct stk_tensor shape; /* FILTER_FORTRAN: the array in the chunk; else rank 0 */
 };
 

@@ -99,6 +99,16 @@ stk_status index_builder_new(struct index_builder **out, const char *path, const
     return STK_OK;
 }
 
+int index_builder_out_of_room(struct index_builder *builder)
+{
+    struct spool *spools[7];
+    int failed = 0;
+    builder_spools(builder, spools);
+    for (int i = 0; i < 7; i++)
+        failed |= spools[i]->failed;
+    return failed;
+}
+
 void index_builder_free(struct index_builder *builder)
 {
     if (!builder)
@@ -192,7 +202,8 @@ stk_status index_builder_chunk(struct index_builder *builder, const struct chunk
                                     .count = chunk->count,
                                     .object = chunk->object,
                                     .filter = chunk->filter,
-                                    .shape = tensor_store(&chunk->shape)};
+                                    .shape = tensor_store(&chunk->shape),
+                                    .check = chunk->check};
     stk_status status = spool_add(&builder->chunks, &file, sizeof(file), err);
     if (status)
         return status;

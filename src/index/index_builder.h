@@ -61,6 +61,9 @@ STK_CHECK stk_status index_builder_chunk(struct index_builder *builder, const st
 STK_CHECK stk_status index_builder_array(struct index_builder *builder,
                                          const struct index_array *array, struct stk_error *err);
 
+/* Not 0 when a call failed because the folder took no temporary file: another folder may. */
+int index_builder_out_of_room(struct index_builder *builder);
+
 /* Writes sections with block checksums to a temporary name, syncs and renames: whoever opens the
  * path sees the old index or the new one. */
 STK_CHECK stk_status index_builder_finish(struct index_builder *builder, struct stk_error *err);

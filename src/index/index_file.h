@@ -101,8 +101,9 @@ struct index_file_chunk {
     uint64_t offset, length, decoded, first, count;
     uint32_t object, filter;
     struct index_file_tensor shape;
+    uint32_t check, unused;
 };
-static_assert(sizeof(struct index_file_chunk) == 120, "no padding");
+static_assert(sizeof(struct index_file_chunk) == 128, "no padding");
 
 /* Rows first .. first + rows of a field lie one after the other from offset on. */
 struct index_file_run {

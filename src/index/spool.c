@@ -48,6 +48,7 @@ static stk_status spool_open(struct spool *spool, struct stk_error *err)
 
 static stk_status spool_flush(struct spool *spool, struct stk_error *err)
 {
+    spool->failed = 1; /* until it is written */
     if (spool->fd < 0) {
         stk_status status = spool_open(spool, err);
         if (status)
@@ -68,6 +69,7 @@ static stk_status spool_flush(struct spool *spool, struct stk_error *err)
     }
     spool->written += spool->used;
     spool->used = 0;
+    spool->failed = 0;
     return STK_OK;
 }
 

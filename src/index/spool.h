@@ -15,6 +15,7 @@ struct spool {
     uint8_t *buf;       /* the bytes from `written` on */
     size_t used;
     uint64_t written;
+    int failed; /* the folder took no file, or no more bytes */
 };
 
 void spool_init(struct spool *spool, const char *folder);

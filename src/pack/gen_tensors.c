@@ -2,6 +2,7 @@
  * sample to its place and the shards come out the same. */
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -104,24 +105,27 @@ static void make_sample(struct gen_worker *worker, uint64_t sample, uint8_t *to)
 
 /* --- files ----------------------------------------------------------------------------------- */
 
-static stk_status fail_write(struct stk_error *err, int number, const char *name)
+static stk_status fail_write(struct stk_error *err, int number, const struct staging *folder,
+                             const char *name)
 {
     stk_status status = fail_errno(err, number, "writing failed");
+    char path[PATH_MAX];
 
-    fail_at(err, name, STK_NOWHERE);
+    snprintf(path, sizeof(path), "%s/%s", staging_target(folder), name);
+    fail_at(err, path, STK_NOWHERE);
     return status;
 }
 
-static stk_status write_file(int folder, const char *name, const void *data, size_t len,
-                             uint64_t offset, struct stk_error *err)
+static stk_status write_file(const struct staging *folder, const char *name, const void *data,
+                             size_t len, uint64_t offset, struct stk_error *err)
 {
-    int fd = openat(folder, name, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    int fd = openat(staging_fd(folder), name, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
     if (fd < 0)
-        return fail_write(err, errno, name);
+        return fail_write(err, errno, folder, name);
     int number = write_all_at(fd, data, len, offset);
     if (close(fd) && !number)
         number = errno;
-    return number ? fail_write(err, number, name) : STK_OK;
+    return number ? fail_write(err, number, folder, name) : STK_OK;
 }
 
 static stk_status write_loose(const struct gen *gen, uint64_t sample, const uint8_t *from,
@@ -132,11 +136,11 @@ static stk_status write_loose(const struct gen *gen, uint64_t sample, const uint
     char name[NAME_CAP];
 
     numbered_name(&gen->npy_names, sample, name, sizeof(name));
-    stk_status status = write_file(staging_fd(gen->loose), name, from + TAR_BLOCK, npy, 0, err);
+    stk_status status = write_file(gen->loose, name, from + TAR_BLOCK, npy, 0, err);
     if (status)
         return status;
     numbered_name(&gen->cls_names, sample, name, sizeof(name));
-    return write_file(staging_fd(gen->loose), name, label, strlen((const char *)label), 0, err);
+    return write_file(gen->loose, name, label, strlen((const char *)label), 0, err);
 }
 
 /* Samples [first, last) of one shard. */
@@ -156,8 +160,8 @@ static stk_status write_span(struct gen_worker *worker, uint64_t shard, uint64_t
     }
     numbered_name(&gen->shard_names, shard, name, sizeof(name));
     if (!status)
-        status = write_file(staging_fd(gen->shards), name, worker->buffer,
-                            (last - first) * gen->stride, before * gen->stride, &worker->error);
+        status = write_file(gen->shards, name, worker->buffer, (last - first) * gen->stride,
+                            before * gen->stride, &worker->error);
     return status;
 }
 
@@ -345,8 +349,7 @@ static stk_status end_shards(const struct gen *gen, struct stk_error *err)
     for (uint64_t i = 0; i < gen->options->shards && !status; i++) {
         uint64_t samples = shard_first(gen->options, i + 1) - shard_first(gen->options, i);
         numbered_name(&gen->shard_names, i, name, sizeof(name));
-        status = write_file(staging_fd(gen->shards), name, zeros, sizeof(zeros),
-                            samples * gen->stride, err);
+        status = write_file(gen->shards, name, zeros, sizeof(zeros), samples * gen->stride, err);
     }
     return status;
 }

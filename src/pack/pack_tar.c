@@ -1,5 +1,6 @@
 /* stk_pack_tar: sample by sample into shards that lie in a hidden folder until all are whole. */
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -172,7 +173,7 @@ static stk_status choose_shard(struct packer *packer, struct stk_bytes key, uint
                                struct stk_error *err)
 {
     uint64_t limit = packer->options->shard_samples;
-    char name[24];
+    char name[24], label[PATH_MAX];
     int same = packer->in_shard && packer->key.len == key.len &&
                !memcmp(packer->key.data, key.data, key.len);
 
@@ -188,8 +189,10 @@ static stk_status choose_shard(struct packer *packer, struct stk_bytes key, uint
         return fail_memory(err, key.len);
     if (packer->writer)
         return STK_OK;
-    snprintf(name, sizeof(name), "%" PRIu32, packer->result.shards++);
-    return tar_writer_open(&packer->writer, staging_fd(packer->staging), name, err);
+    snprintf(name, sizeof(name), "%" PRIu32, packer->result.shards);
+    snprintf(label, sizeof(label), "%s/%s-%04" PRIu32 ".tar", staging_target(packer->staging),
+             packer->prefix, packer->result.shards++);
+    return tar_writer_open(&packer->writer, staging_fd(packer->staging), name, label, err);
 }
 
 static stk_status sample_size(struct packer *packer, struct stk_bytes key, uint64_t *size,

@@ -126,6 +126,11 @@ int staging_target_fd(const struct staging *staging)
     return staging->target_fd;
 }
 
+const char *staging_target(const struct staging *staging)
+{
+    return staging->target;
+}
+
 const char *staging_path(const struct staging *staging)
 {
     return staging->path.data;

@@ -16,6 +16,7 @@ STK_CHECK stk_status staging_open(struct staging **out, const char *target, cons
                                   struct stk_error *err);
 int staging_fd(const struct staging *staging); /* of the hidden folder, for openat */
 int staging_target_fd(const struct staging *staging);
+const char *staging_target(const struct staging *staging); /* its path, without slashes behind */
 /* The hidden folder's path, for those who cannot use openat. */
 const char *staging_path(const struct staging *staging);
 /* Gives a finished file its name in the target, replacing what is there. */

@@ -18,7 +18,7 @@
 
 struct tar_writer {
     int fd;
-    char *name;
+    char *label;
     uint64_t written; /* handed to add, not all of it on disk yet */
     size_t used;
     uint8_t buffer[BUFFER_BYTES];
@@ -146,7 +146,7 @@ static stk_status put(struct tar_writer *writer, const void *data, size_t len,
     if (!number)
         return STK_OK;
     stk_status status = fail_errno(err, number, "writing a shard failed");
-    fail_at(err, writer->name, writer->written);
+    fail_at(err, writer->label, writer->written);
     return status;
 }
 
@@ -209,7 +209,7 @@ static stk_status add_pax(struct tar_writer *writer, const struct pax *pax, stru
 }
 
 stk_status tar_writer_open(struct tar_writer **out, int folder_fd, const char *name,
-                           struct stk_error *err)
+                           const char *label, struct stk_error *err)
 {
     struct tar_writer *writer = memory_alloc(sizeof(*writer));
     stk_status status = STK_OK;
@@ -220,15 +220,15 @@ stk_status tar_writer_open(struct tar_writer **out, int folder_fd, const char *n
     writer->fd = -1;
     writer->written = 0;
     writer->used = 0;
-    writer->name = memory_text(name, strlen(name));
-    if (!writer->name) {
-        status = fail_memory(err, strlen(name));
+    writer->label = memory_text(label, strlen(label));
+    if (!writer->label) {
+        status = fail_memory(err, strlen(label));
         goto done;
     }
     writer->fd = openat(folder_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (writer->fd < 0) {
         status = fail_errno(err, errno, "cannot make a shard");
-        fail_at(err, name, STK_NOWHERE);
+        fail_at(err, label, STK_NOWHERE);
         goto done;
     }
     *out = writer;
@@ -275,7 +275,7 @@ stk_status tar_writer_finish(struct tar_writer *writer, struct stk_error *err)
     /* Some file systems tell only now that the disk is full. */
     if (!status && close(writer->fd)) {
         status = fail_errno(err, errno, "writing a shard failed");
-        fail_at(err, writer->name, STK_NOWHERE);
+        fail_at(err, writer->label, STK_NOWHERE);
     }
     if (!status)
         writer->fd = -1;
@@ -289,6 +289,6 @@ void tar_writer_close(struct tar_writer *writer)
         return;
     if (writer->fd >= 0)
         close(writer->fd);
-    memory_free(writer->name);
+    memory_free(writer->label);
     memory_free(writer);
 }

@@ -17,9 +17,9 @@
 
 struct tar_writer;
 
-/* folder_fd: where the file is made (it must not exist). */
+/* folder_fd: where the file is made (it must not exist). label: what messages call it. */
 STK_CHECK stk_status tar_writer_open(struct tar_writer **out, int folder_fd, const char *name,
-                                     struct stk_error *err);
+                                     const char *label, struct stk_error *err);
 /* A plain file of that name whose bytes are first head, then body. */
 STK_CHECK stk_status tar_writer_member(struct tar_writer *writer, struct stk_bytes name,
                                        struct stk_bytes head, struct stk_bytes body,

@@ -117,6 +117,13 @@ static stk_status walk_fail(struct walk *walk, int number, const char *name)
     return status;
 }
 
+static stk_status walk_fail_entry(struct walk *walk, int number, const char *folder,
+                                  const char *name)
+{
+    const char *joined = join_names(walk->list, folder, name);
+    return walk_fail(walk, number, joined ? joined : folder);
+}
+
 /* One entry: a file is added, a folder is noted, a link to a file is followed, the rest is counted.
  */
 static stk_status walk_entry(struct walk *walk, int fd, const char *folder,
@@ -133,8 +140,8 @@ static stk_status walk_entry(struct walk *walk, int fd, const char *folder,
             fstatat(fd, entry->d_name, &found, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(found.st_mode);
     }
     if (fstatat(fd, entry->d_name, &found, 0) != 0) {
-        if (errno != ENOENT && errno != ELOOP && errno != EACCES)
-            return walk_fail(walk, errno, folder);
+        if (errno != ENOENT && errno != ELOOP)
+            return walk_fail_entry(walk, errno, folder, entry->d_name);
         walk->list->skipped++; /* a dangling link, or a file removed while we looked */
         return STK_OK;
     }

@@ -66,6 +66,36 @@ def test_a_broken_shard_is_an_error_that_names_it(stoker, tmp_path, fault, comma
     assert all(name == "broken.tar" or name.endswith(".index") for name in left)
 
 
+def test_a_broken_shard_is_listed_as_bad_for_scripts(stoker, tmp_path):
+    tars.write(tmp_path / "a.tar", tars.sample_members(3))
+    (tmp_path / "b.tar").write_bytes(BROKEN["2 truncated in the body"])
+    told = stoker.json("verify", tmp_path, status=1)
+    assert told["bad_count"] == 1
+    (bad,) = told["bad"]
+    assert bad["object"] == str(tmp_path / "b.tar") and bad["offset"] == 1024 and bad["reason"]
+    assert stoker("verify", tmp_path / "none.tar", "--json", status=1).stdout == ""
+
+
+@pytest.mark.parametrize("save", [numpy.savez, numpy.savez_compressed])
+def test_fault_33_a_changed_byte_in_an_npz_is_found_by_its_checksum(stoker, tmp_path, save):
+    values = numpy.random.default_rng(0).random((50, 40), numpy.float32)
+    for name in ("a.npz", "b.npz"):
+        save(tmp_path / name, x=values)
+    assert stoker.json("verify", tmp_path / "a.npz")["bad"] == []
+    assert stoker.json("verify", tmp_path)["bad"] == []
+    data = bytearray((tmp_path / "b.npz").read_bytes())
+    data[len(data) // 2] ^= 1
+    (tmp_path / "b.npz").write_bytes(data)
+    for source in (tmp_path / "b.npz", tmp_path):
+        told = stoker.json("verify", source, status=1)
+        assert told["bad_count"] > 0
+        for bad in told["bad"]:
+            assert bad["object"] == str(tmp_path / "b.npz") and "checksum" in bad["reason"]
+    if save is numpy.savez_compressed:  # decoded whole, so nothing wrong is ever delivered
+        done = stoker("stream", tmp_path / "b.npz", "--batch-size", 8, status=1)
+        assert "checksum" in done.stderr
+
+
 def test_what_is_broken_behind_is_found_at_its_place(stoker, tmp_path):
     good = b"".join(member(b"%06d.cls" % i, b"1") for i in range(10))
     (tmp_path / "a.tar").write_bytes(good + header(b"x.cls", checksum=b"000001\0 ") + END)

@@ -4,7 +4,9 @@ import gzip
 import io
 import json
 import os
+import resource
 import shutil
+import signal
 import subprocess
 import tarfile
 
@@ -223,6 +225,85 @@ def test_the_index_lies_where_it_was_asked_for(stoker, tmp_path):
     assert told["path"] == str(tmp_path / "my.index") and (tmp_path / "my.index").exists()
 
 
+def unwritable(tmp_path):
+    """An environment in which the data folder and the cache take no index, for root too."""
+    (tmp_path / ".stoker").write_text("in the way")
+    (tmp_path / "cache").write_text("in the way")
+    return {"XDG_CACHE_HOME": str(tmp_path / "cache")}
+
+
+def test_an_index_that_can_be_kept_nowhere_was_built(stoker, tmp_path):
+    path = tars.write(tmp_path / "a.tar", tars.sample_members(3))
+    environment, stoker.environment = (
+        stoker.environment,
+        {**stoker.environment, **unwritable(tmp_path)},
+    )
+    try:
+        done = stoker("index", path, "--json")
+    finally:
+        stoker.environment = environment
+    told = json.loads(done.stdout)
+    assert told["built"] is True and told["members_per_s"] > 0
+    assert "kept nowhere" in done.stderr and not os.path.exists(told["path"])
+
+
+def test_a_full_disk_under_the_index_is_named_by_its_folder(stoker, tmp_path):
+    """A limit on the length of files stands in for the disk."""
+    tars.write(tmp_path / "a.tar", [(f"{i:05d}.txt", b"x") for i in range(20_000)])
+    (tmp_path / "indexes").mkdir()
+
+    def before():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+
+    done = stoker(
+        *("index", "a.tar", "--index", "indexes/my.index"),
+        status=1,
+        cwd=tmp_path,
+        preexec_fn=before,
+    )
+    assert "File too large (object indexes)" in done.stderr
+    assert list((tmp_path / "indexes").iterdir()) == []
+
+
+def test_a_full_disk_under_the_data_leaves_the_cache_for_the_index(stoker, tmp_path):
+    small = tmp_path / "small"
+    small.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", str(small)]
+    if subprocess.run(mount, capture_output=True).returncode:
+        pytest.skip("no right to mount")
+    try:
+        tars.write(small / "a.tar", [(f"{i:05d}.txt", b"x") for i in range(20_000)])
+        room = os.statvfs(small)
+        (small / "full.tmp").write_bytes(bytes(room.f_bavail * room.f_frsize - 65536))
+        told = stoker.json("index", small / "a.tar")
+        assert told["samples"] == 20_000
+        assert told["path"].startswith(stoker.environment["XDG_CACHE_HOME"])
+    finally:
+        subprocess.run(["umount", str(small)], check=True)
+
+
+def test_entries_of_a_folder_that_are_left_out_are_counted_and_told(stoker, tmp_path):
+    tars.write(tmp_path / "a.tar", tars.sample_members(3))
+    (tmp_path / "b.tar").symlink_to("nowhere.tar")
+    os.mkfifo(tmp_path / "c.tar")
+    done = stoker("index", tmp_path, "--json")
+    assert json.loads(done.stdout)["skipped"] == 2
+    assert "2 entries are left out" in done.stderr
+
+
+def test_a_shard_without_samples_tells_what_was_passed_over(stoker, tmp_path):
+    with tarfile.open(tmp_path / "a.tar", "w") as tar:
+        for name in ("a", "b"):
+            info = tarfile.TarInfo(name)
+            info.type = tarfile.DIRTYPE
+            tar.addfile(info)
+    done = stoker("ls", tmp_path / "a.tar", status=1)
+    assert "holds no samples" in done.stderr and "2 entries were passed over" in done.stderr
+    numpy.savez(tmp_path / "none.npz")
+    assert "holds no samples" in stoker("ls", tmp_path / "none.npz", status=1).stderr
+
+
 def test_links_and_folders_are_skipped_and_counted(stoker, tmp_path):
     path = tmp_path / "a.tar"
     with tarfile.open(path, "w") as tar:
@@ -265,6 +346,12 @@ def test_raw_arrays_need_their_type_and_shape(stoker, tmp_path):
     assert len(listed) == 4
     place = next(iter(listed[2]["fields"].values()))
     assert (place["offset"], place["length"]) == (24, 12)
+    shape = ["--dtype", "i16", "--shape", "4294967296,4294967296"]
+    assert "more bytes" in stoker("ls", tmp_path / "a.raw", *shape, status=2).stderr
+
+
+def test_a_limit_of_nothing_lists_nothing(stoker, tensors):
+    assert stoker.lines("ls", tensors / "shards", "--limit", 0) == []
 
 
 def test_text_that_is_no_utf8_is_still_json(stoker, tmp_path):

@@ -225,7 +225,7 @@ def test_a_full_disk_leaves_nothing_behind(stoker, tmp_path):
         resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, 1_000_000))
 
     done = stoker("pack", files, "-o", tmp_path / "out", "--to", "tar", status=1, preexec_fn=before)
-    assert "File too large" in done.stderr
+    assert "File too large" in done.stderr and f"{tmp_path}/out/shard-0000.tar" in done.stderr
     assert not (tmp_path / "out").exists()
     done = stoker(
         *("gen", "tensors", "-o", tmp_path / "gen", "--samples", 20, "--shards", 1),
@@ -233,7 +233,7 @@ def test_a_full_disk_leaves_nothing_behind(stoker, tmp_path):
         status=1,
         preexec_fn=before,
     )
-    assert "File too large" in done.stderr
+    assert "File too large" in done.stderr and f"{tmp_path}/gen/shard-0000.tar" in done.stderr
     assert not (tmp_path / "gen").exists()
 
 

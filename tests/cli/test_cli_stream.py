@@ -206,9 +206,9 @@ def test_one_sample_is_a_set(stoker, tmp_path):
 # --- resume ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("stop", range(1, 12))
+@pytest.mark.parametrize("stop", range(12))
 def test_resume_at_every_step_goes_on_exactly(stoker, source, tmp_path, stop):
-    """Two epochs of five steps: within, between and after the last."""
+    """Two epochs of five steps: before the first, within, between and after the last."""
     run = [source, "--batch-size", 8, "--shuffle", "--seed", 9, "--epochs", 2]
     state = tmp_path / "state"
     whole = stoker.order(*run)

@@ -65,6 +65,7 @@ def test_an_unknown_option_gets_the_nearest_name(stoker, typed, meant):
         (["stream", "a", "--batch-size", "1", "--last", "first"], "auto|short|mask|drop"),
         (["stream", "a", "--batch-size", "1", "--shuffle=yes"], "takes no argument"),
         (["stream", "a", "--batch-size", "1", "--rank", "1"], "--world-size"),
+        (["stream", "a", "--batch-size", "1", "--world-size", "0"], "--world-size"),
         (["stream", "a", "--batch-size", "1", "--resume", "f", "--epoch", "2"], "--epoch"),
         (["ls", "a", "--fields", "a,,b"], "names separated by commas"),
         (["version", "extra"], "too many"),

@@ -232,6 +232,14 @@ static void fault_43_a_zstd_window_of_2_gib_is_refused(void **state)
     assert_int_equal(made, 0);
 }
 
+static void the_sum_of_zip_is_made_in_pieces(void **state)
+{
+    (void)state;
+    const uint8_t digits[] = "123456789"; /* 0xCBF43926 is in every table of CRCs */
+    assert_int_equal(filter_crc32(0, digits, 9), 0xCBF43926u);
+    assert_int_equal(filter_crc32(filter_crc32(0, digits, 4), digits + 4, 5), 0xCBF43926u);
+}
+
 static void kinds_are_sniffed_named_and_present(void **state)
 {
     (void)state;
@@ -282,6 +290,7 @@ int main(void)
         cmocka_unit_test(a_changed_byte_is_noticed_or_harmless),
         cmocka_unit_test(fault_21_bombs_are_refused_by_size_and_by_ratio),
         cmocka_unit_test(fault_43_a_zstd_window_of_2_gib_is_refused),
+        cmocka_unit_test(the_sum_of_zip_is_made_in_pieces),
         cmocka_unit_test(kinds_are_sniffed_named_and_present),
         cmocka_unit_test(fault_85_a_failed_allocation_is_a_status),
     };

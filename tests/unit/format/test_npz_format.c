@@ -101,7 +101,8 @@ static void put_directory(const struct zip_entry *entry)
     put(0, 4);
     put(entry->flags, 2);
     put(entry->method, 2);
-    put(0, 8);
+    put(0, 4);
+    put(crc32(0, entry->data, (uInt)entry->size), 4);
     put(wide ? UINT32_MAX : entry->said_packed, 4);
     put(wide ? UINT32_MAX : entry->said_size, 4);
     put(strlen(entry->name), 2);
@@ -208,6 +209,7 @@ static void members_of_a_single_file_are_fields_and_rows_are_samples(void **stat
     assert_int_equal(index_chunk(fixture.index, 0, &chunk, NULL), STK_OK);
     assert_int_equal(chunk.filter, FILTER_DEFLATE);
     assert_int_equal(chunk.decoded, 128 + 40);
+    assert_int_equal(chunk.check, crc32(0, zip.entries[1].data, 128 + 40));
     assert_int_equal(chunk.count, 5);
 }
 

@@ -17,7 +17,7 @@ static uint8_t *write_one(const char *folder, struct stk_bytes name, struct stk_
     const char *path = path_in(folder, "a.tar");
 
     unlink(path);
-    assert_int_equal(tar_writer_open(&writer, fd, "a.tar", &err), STK_OK);
+    assert_int_equal(tar_writer_open(&writer, fd, "a.tar", "out/a.tar", &err), STK_OK);
     assert_int_equal(tar_writer_member(writer, name, head, body, &err), STK_OK);
     uint64_t size = tar_writer_size(writer);
     assert_int_equal(size, tar_writer_member_size(name, head.len + body.len) + TAR_END);
@@ -137,7 +137,7 @@ static void large_and_small_members_keep_their_order(void **state)
     folder_new(folder);
     memset(body, 'L', large);
     int fd = open(folder, O_RDONLY | O_DIRECTORY);
-    assert_int_equal(tar_writer_open(&writer, fd, "a.tar", &err), STK_OK);
+    assert_int_equal(tar_writer_open(&writer, fd, "a.tar", "out/a.tar", &err), STK_OK);
     for (int i = 0; i < 3; i++) {
         struct stk_bytes small = bytes_of("small", 5), big = bytes_of(body, large);
         assert_int_equal(tar_writer_member(writer, small, bytes_of("h", 1), small, &err), STK_OK);
@@ -172,9 +172,9 @@ static void a_file_that_is_there_is_not_written_over(void **state)
     folder_new(folder);
     file_write(path_in(folder, "a.tar"), "mine", 4);
     int fd = open(folder, O_RDONLY | O_DIRECTORY);
-    assert_int_not_equal(tar_writer_open(&writer, fd, "a.tar", &err), STK_OK);
+    assert_int_not_equal(tar_writer_open(&writer, fd, "a.tar", "out/a.tar", &err), STK_OK);
     assert_null(writer);
-    assert_string_equal(err.object, "a.tar");
+    assert_string_equal(err.object, "out/a.tar");
     close(fd);
     folder_remove(folder);
 }

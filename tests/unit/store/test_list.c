@@ -158,6 +158,30 @@ static void what_is_missing_or_forbidden_is_named(void **state)
     }
 }
 
+/* A silently shorter list would be a silently shorter epoch. */
+static void a_link_into_a_locked_folder_is_an_error_that_names_it(void **state)
+{
+    (void)state;
+    struct list list = {0};
+    struct stk_error err;
+    uid_t user = geteuid();
+    mkdir(under("locked"), 0700);
+    text_write(under("locked/file"), "x");
+    mkdir(under("links"), 0755);
+    assert_int_equal(symlink(under("locked/file"), under("links/to-file")), 0);
+    if (user == 0)
+        assert_int_equal(chmod(folder, 0755) | seteuid(65534), 0);
+    else
+        assert_int_equal(chmod(under("locked"), 0), 0);
+    stk_status status = list_add(&list, under("links"), &err);
+    assert_int_equal(seteuid(user) | chmod(under("locked"), 0700) | chmod(folder, 0700), 0);
+    assert_int_equal(status, STK_DENIED);
+    assert_string_equal(err.object, under("links/to-file"));
+    list_free(&list);
+    folder_remove(under("links"));
+    folder_remove(under("locked"));
+}
+
 static void a_deep_tree_needs_no_deep_stack_and_few_descriptors(void **state)
 {
     (void)state;
@@ -228,6 +252,7 @@ int main(void)
         cmocka_unit_test(relative_paths_are_made_absolute),
         cmocka_unit_test(links_to_files_are_followed_and_the_rest_is_counted),
         cmocka_unit_test(what_is_missing_or_forbidden_is_named),
+        cmocka_unit_test(a_link_into_a_locked_folder_is_an_error_that_names_it),
         cmocka_unit_test(a_deep_tree_needs_no_deep_stack_and_few_descriptors),
         cmocka_unit_test(many_names_share_few_blocks),
         cmocka_unit_test(fault_85_a_failed_allocation_is_a_status),
