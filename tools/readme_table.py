@@ -87,8 +87,8 @@ def render(result):
         "",
         f"{workload['samples']:,} samples, {workload['bytes'] / 1e9:.2f} GB, shuffled, batches of "
         f"{workload.get('batch_size', 32)}, page cache warm; {machine['cpu']}, {machine['cores']} "
-        "cores; peers at their best number of workers. Peak memory counts mapped files, whose pages "
-        "the kernel takes back when it needs them. Yours: `make bench-tensors`.",
+        "cores; peers at their best number of workers. Peak memory counts mapped files, whose "
+        "pages the kernel takes back when it needs them. Yours: `make bench-tensors`.",
         "",
     ]
     return "\n".join(lines)
