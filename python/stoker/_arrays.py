@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -32,10 +34,22 @@ def to_numpy(tensor: _core.Tensor) -> numpy.ndarray:
 
 
 def to_torch(tensor: _core.Tensor) -> Any:
-    """A torch tensor over the tensor's memory. Torch is imported here, with the first."""
+    """A torch tensor over the tensor's memory. Torch is imported with the first."""
+    return _torch_door()(tensor.capsule())
+
+
+@functools.cache
+def _torch_door() -> Callable[[Any], Any]:
     from torch.utils.dlpack import from_dlpack
 
-    return from_dlpack(tensor.capsule())
+    return from_dlpack
+
+
+def load(as_: str) -> None:
+    """Imports what arrays of this kind need, now and in this thread: torch half imported, by a
+    Ctrl-C or in a thread at the interpreter's exit, is broken."""
+    if as_ == "torch":
+        _torch_door()
 
 
 def converter(as_: str) -> Callable[[_core.Tensor], Any]:
@@ -45,19 +59,23 @@ def converter(as_: str) -> Callable[[_core.Tensor], Any]:
 
 def is_array(value: Any) -> bool:
     """Whether it is a numpy array or a torch tensor."""
-    return isinstance(value, numpy.ndarray) or type(value).__module__.partition(".")[0] == "torch"
+    if isinstance(value, numpy.ndarray):
+        return True
+    tensor = getattr(sys.modules.get("torch"), "Tensor", None)  # no torch, no tensors
+    return tensor is not None and isinstance(value, tensor)
 
 
 def stack(values: Sequence[Any], places: int, as_: str, name: str, samples: Sequence[int]) -> Any:
     """Values of one sample each -> one of the batch: arrays and numbers are stacked, with zeros in
     the places that have no sample; anything else becomes a list, with None there."""
-    first = values[0]
-    if is_array(first):
+    if any(is_array(value) for value in values):
         return _stack_arrays(values, places, as_, name, samples)
-    if all(isinstance(value, (bool, int, float, numpy.generic)) for value in values):
-        array = numpy.zeros(places, numpy.asarray(list(values)).dtype)
-        array[: len(values)] = values
-        return _from_numpy(array) if as_ == "torch" else array
+    if all(isinstance(value, (bool, int, float, complex, numpy.generic)) for value in values):
+        numbers = numpy.asarray(values)
+        if numbers.dtype.kind in "biufc":
+            array = numpy.zeros(places, numbers.dtype)
+            array[: len(values)] = numbers
+            return _from_numpy(array) if as_ == "torch" else array
     return [*values, *[None] * (places - len(values))]
 
 
@@ -71,19 +89,21 @@ def _stack_arrays(
     values: Sequence[Any], places: int, as_: str, name: str, samples: Sequence[int]
 ) -> Any:
     first = values[0]
+    form = _form(first)
     for value, sample in zip(values, samples, strict=False):
-        if not is_array(value) or value.shape != first.shape or value.dtype != first.dtype:
+        if _form(value) != form:
             raise ShapeError(
                 f"sample_map gives {name} of unequal shape: {describe(first)} for sample "
                 f"{samples[0]} and {describe(value)} for sample {sample}",
                 sample=int(sample),
                 remedy="return the same shape and type for each sample",
             )
-    if as_ == "numpy":
-        batch = numpy.zeros((places, *first.shape), first.dtype)
-        for i, value in enumerate(values):
-            batch[i] = value
-        return batch
+    if as_ == "numpy" or isinstance(first, numpy.ndarray):
+        arrays = [numpy.asarray(value) for value in values]
+        batch = numpy.zeros((places, *first.shape), arrays[0].dtype.newbyteorder("="))
+        for i, array in enumerate(arrays):
+            batch[i] = array
+        return batch if as_ == "numpy" else _from_numpy(batch)
     import torch
 
     tensors = [torch.as_tensor(value) for value in values]
@@ -91,6 +111,11 @@ def _stack_arrays(
         return torch.stack(tensors)
     padding = torch.zeros((places - len(tensors), *first.shape), dtype=tensors[0].dtype)
     return torch.cat([torch.stack(tensors), padding])
+
+
+def _form(value: Any) -> Any:
+    """What values of one batch have in common."""
+    return (value.shape, value.dtype) if is_array(value) else type(value)
 
 
 def describe(value: Any) -> str:

@@ -140,7 +140,7 @@ class Assembler:
         if self.fields[i].kind == "int":
             items: list[Any] = value[: raw.real].tolist()
         else:
-            items = [value[at] for at in range(raw.real)]
+            items = list(value[: raw.real])
         if lengths is not None:
             rows = _arrays.to_numpy(lengths)
             items = [item[: int(rows[at])] for at, item in enumerate(items)]

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
+import os
 import threading
 import time
 from collections.abc import Callable
 from typing import Any
 
 import numpy
+from numpy.random.bit_generator import ISeedSequence
 
 from . import _core
 from ._batches import Assembler, Batch, Raw, collate
@@ -46,10 +49,13 @@ class Mapper:
             return batch
         tell(f"map on step {raw.step}")
         try:
-            return _keep_labels(self._map(batch), batch)
+            result = self._map(batch)
         except Exception as error:
             words = f"map raised {_describe(error)} on step {raw.step} of epoch {raw.epoch}"
             raise MapError(words, stage="map") from error
+        if result is None:
+            raise MapError("map returned None", stage="map", remedy="return the batch")
+        return _keep_labels(result, batch)
 
     def _over_samples(self, raw: Raw, tell: Callable[[str], None]) -> Any:
         numbers = raw.numbers().tolist()
@@ -76,30 +82,44 @@ class Mapper:
         assert self._sample_map is not None
         try:
             if self._takes_rng:
-                return self._sample_map(view, sample_generator(self._seed, epoch, number))
-            return self._sample_map(view)
+                result = self._sample_map(view, sample_generator(self._seed, epoch, number))
+            else:
+                result = self._sample_map(view)
         except Exception as error:
             raise MapError(
                 f"sample_map raised {_describe(error)} on sample {number} of epoch {epoch}",
                 stage="sample_map",
                 sample=number,
             ) from error
+        if result is None:
+            raise MapError(
+                f"sample_map returned None on sample {number}",
+                stage="sample_map",
+                sample=number,
+                remedy="return the sample",
+            )
+        return result
 
     def _empty(self, raw: Raw, mask: Any) -> Any:
-        """A batch of masked places only: zeros, shaped as a mapped sample is."""
-        if raw.places == 0:
-            return self._assembler.batch(raw)
+        """A batch without a sample: masked places only, or none; shaped as mapped samples are."""
         result = self._over_one(self._template(), raw.epoch, 0)
-        batch = collate([result], raw._replace(real=1), self._assembler.as_, mask)
-        values = batch.values() if isinstance(batch, Batch) else batch
-        for value in values:
+        one = raw._replace(places=max(1, raw.places), real=1)
+        batch = collate([result], one, self._assembler.as_, mask)
+
+        def blank(value: Any) -> Any:
             if value is mask:
-                continue
+                return value
             if isinstance(value, list):
-                value[:] = [None] * raw.places
-            else:
-                value[...] = 0
-        return batch
+                return [None] * raw.places
+            value = value[: raw.places]
+            value[...] = 0
+            return value
+
+        if isinstance(batch, Batch):
+            for name in batch:
+                batch[name] = blank(batch[name])
+            return batch
+        return tuple(map(blank, batch)) if isinstance(batch, tuple) else blank(batch)
 
 
 def sample_generator(seed: int, epoch: int, sample: int) -> numpy.random.Generator:
@@ -110,8 +130,24 @@ def sample_generator(seed: int, epoch: int, sample: int) -> numpy.random.Generat
     >>> one.random() == two.random()
     True
     """
-    bits = numpy.random.Philox(key=[seed, epoch], counter=[0, 0, 0, sample])
+    bits = numpy.random.Philox(_key(seed, epoch), counter=[0, 0, 0, sample])
     return numpy.random.Generator(bits)
+
+
+class _Key(ISeedSequence):
+    """The words themselves, as Philox(key=...) takes them; but that also draws entropy from the
+    system, which is not used and takes longer than all the rest."""
+
+    def __init__(self, words: list[int]) -> None:
+        self.words = numpy.array(words, numpy.uint64)
+
+    def generate_state(self, n_words: int, dtype: Any = numpy.uint32) -> numpy.ndarray:
+        return self.words
+
+
+@functools.lru_cache(maxsize=8)
+def _key(seed: int, epoch: int) -> _Key:
+    return _Key([seed, epoch])
 
 
 def _takes_two(function: Callable[..., Any]) -> bool:
@@ -149,7 +185,7 @@ class _Failure:
 class MapStage:
     """A bounded look-ahead: threads draw batches in order, map them, and put them in their places.
 
-    One thread at a time draws (under `_draw_lock`); everything else is under `_changed`."""
+    One thread at a time draws (under `_draw_lock`); everything else is under `_lock`."""
 
     def __init__(
         self,
@@ -168,13 +204,17 @@ class MapStage:
         self._timeout = timeout
         self._room = threads + 1  # batches drawn and not yet delivered, at most
         self._draw_lock = threading.Lock()
-        self._changed = threading.Condition()
+        self._lock = threading.Lock()
+        self._ready = threading.Condition(self._lock)  # the batch that the caller awaits is there
+        self._room_made = threading.Condition(self._lock)  # the caller has taken one
         self._awaited = False  # the caller is in next
         self._drawn = 0
         self._delivered = 0
         self._results: dict[int, tuple[Any, str]] = {}  # by turn: the batch, the state after it
         self._doing: dict[int, str] = {}  # by turn: what its callable is busy with
         self._over = False  # nothing more is to be drawn
+        self._ended = False  # the caller has been told of the end
+        self._process = os.getpid()
         self._threads = [
             threading.Thread(target=self._run, name=f"stoker-map-{i}", daemon=True)
             for i in range(threads)
@@ -184,7 +224,9 @@ class MapStage:
 
     def next(self) -> tuple[Any, str] | None:
         """The next batch and the state after it; None at the end. Raises what went wrong."""
-        with self._changed:
+        with self._lock:
+            if self._ended:
+                return None
             if self._awaited:
                 raise BusyError("another thread is waiting for the next batch")
             self._awaited = True
@@ -192,8 +234,9 @@ class MapStage:
                 result, state = self._wait()
             finally:
                 self._awaited = False
-        if isinstance(result, _End):
-            return None
+            if isinstance(result, _End):
+                self._ended = True
+                return None
         if isinstance(result, _Failure):
             raise result.error
         return result, state
@@ -205,10 +248,10 @@ class MapStage:
         while turn not in self._results:
             if not self._threads:
                 raise CancelledError("the iteration was ended while its next batch was awaited")
-            self._changed.wait(0.2)
+            self._ready.wait(0.2)
             told = self._look_at(turn, time.monotonic() - began, told)
         self._delivered += 1
-        self._changed.notify_all()
+        self._room_made.notify()
         self.waited += time.monotonic() - began
         return self._results.pop(turn)
 
@@ -224,19 +267,22 @@ class MapStage:
 
     def close(self) -> None:
         """Stops drawing and ends the threads; a callable that does not return is left to itself."""
-        with self._changed:
+        if self._process != os.getpid():
+            return  # a forked child has none of the threads, and may have a lock that one held
+        with self._lock:
             if not self._threads:
                 return
             threads, self._threads = self._threads, []
             self._over = True
-            self._changed.notify_all()
+            self._ready.notify_all()
+            self._room_made.notify_all()
         self._core.interrupt(True)
         until = time.monotonic() + _PATIENCE
         for thread in threads:
             if thread is not threading.current_thread():
                 thread.join(max(0.0, until - time.monotonic()))
         self._core.interrupt(False)
-        with self._changed:
+        with self._lock:
             self._results.clear()
             left = sum(thread.is_alive() for thread in threads)
         if left:
@@ -252,16 +298,17 @@ class MapStage:
             turn, result, state = drawn
             if isinstance(result, Raw):
                 result = self._work(turn, result)
-            with self._changed:
+            with self._lock:
                 self._doing.pop(turn, None)
                 self._results[turn] = result, state
-                self._changed.notify_all()
+                if turn == self._delivered:
+                    self._ready.notify()
 
     def _draw(self) -> tuple[int, Any, str] | None:
         with self._draw_lock:
-            with self._changed:
+            with self._lock:
                 while not self._over and self._drawn - self._delivered >= self._room:
-                    self._changed.wait()
+                    self._room_made.wait()
                 if self._over:
                     return None
                 turn = self._drawn
@@ -275,7 +322,7 @@ class MapStage:
                     return turn, Raw(*got), state
             except BaseException as error:
                 result = _Failure(error)
-            with self._changed:
+            with self._lock:
                 self._over = True
             return turn, result, state
 

@@ -45,7 +45,7 @@ def judge(dataset: Dataset, predicate: Any, path: Any, by: str) -> numpy.ndarray
 def _find(dataset: Dataset) -> list[str]:
     """metadata.parquet of each folder that the sources name."""
     folders = []
-    for source in dataset._recipe.sources:
+    for source in dataset._recipe.located():
         source = source.removeprefix("file://")
         folders.append(source if os.path.isdir(source) else os.path.dirname(source) or ".")
     paths = [os.path.join(folder, NAME) for folder in dict.fromkeys(folders)]

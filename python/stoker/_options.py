@@ -19,9 +19,9 @@ _UNITS |= {"ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 
 def parse_size(size: int | str) -> int:
     """Bytes: 4096, "512MiB", "2GB"."""
-    if not isinstance(size, str):
+    if not isinstance(size, str) and operator.index(size) >= 0:
         return operator.index(size)
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?i?)b?\s*", size.lower())
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?i?)b?\s*", str(size).lower())
     if not found or found[2] not in _UNITS:
         raise ValueError(f"{size!r} is not a size; write it like 512MiB or 2GB")
     return int(float(found[1]) * _UNITS[found[2]])
@@ -102,9 +102,12 @@ def read_sources(sources: Source | Sequence[Source]) -> list[str]:
     return names
 
 
-def absolute(source: str) -> str:
-    """The same source, whatever folder a process works in."""
-    return source if "://" in source else os.path.join(os.getcwd(), source)
+def working_folder() -> str:
+    """Where relative names begin; empty where that folder is gone."""
+    try:
+        return os.getcwd()
+    except FileNotFoundError:
+        return ""
 
 
 def read_dtype(dtype: Any) -> str | None:

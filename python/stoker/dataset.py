@@ -16,11 +16,11 @@ from ._context import Progress, context, progress_shown
 from ._options import (
     Fields,
     Source,
-    absolute,
     parse_size,
     read_dtype,
     read_fields,
     read_sources,
+    working_folder,
 )
 from .errors import StaleError
 
@@ -39,18 +39,27 @@ class _Recipe:
     shape: tuple[int, ...] | None
     chunk_limit: int
     index: str | None
+    folder: str  # the working folder then: what relative names are relative to
     subsets: tuple[tuple[Any, ...], ...] = ()
+
+    def located(self) -> list[str]:
+        """The sources as this process finds them, whatever folder it works in now."""
+        return [self._located(source) for source in self.sources]
+
+    def _located(self, name: str) -> str:
+        moved = self.folder != working_folder()
+        return os.path.join(self.folder, name) if moved and "://" not in name else name
 
     def open(self, reindex: bool = False) -> _core.Dataset:
         handle = _core.Dataset(
             context(),
-            [os.fsencode(source) for source in self.sources],
+            [os.fsencode(source) for source in self.located()],
             fields=None if self.fields is None else [os.fsencode(name) for name in self.fields],
             format=self.format,
             dtype=self.dtype,
             shape=self.shape,
             chunk_limit=self.chunk_limit,
-            index=self.index,
+            index=None if self.index is None else self._located(self.index),
             reindex=reindex,
         )
         for subset in self.subsets:
@@ -130,6 +139,7 @@ def open(
         shape=None if shape is None else tuple(operator.index(size) for size in shape),
         chunk_limit=0 if chunk_limit is None else parse_size(chunk_limit),
         index=None if index is None else os.fspath(index),
+        folder=working_folder(),
     )
     with progress_shown(progress):
         handle = recipe.open(reindex)
@@ -167,10 +177,7 @@ class Dataset:
         return self._open_handle
 
     def __reduce__(self) -> tuple[Any, ...]:
-        recipe = replace(
-            self._recipe, sources=tuple(absolute(source) for source in self._recipe.sources)
-        )
-        return _restore, (recipe, self._handle.fingerprint(), self._as_tuple, self._as)
+        return _restore, (self._recipe, self._handle.fingerprint(), self._as_tuple, self._as)
 
     def __repr__(self) -> str:
         names = ", ".join(self._fields)
@@ -299,11 +306,11 @@ class Dataset:
             chosen = chosen.astype(numpy.int64)
         if chosen.ndim != 1 or chosen.dtype.kind not in "iu":
             raise TypeError("select takes a list of whole numbers, or an array of bool")
-        positions = chosen.astype(numpy.int64)
-        positions[positions < 0] += self._length
-        outside = (positions < 0) | (positions >= self._length)
+        outside = (chosen < -self._length) | (chosen >= self._length)
         if outside.any():
             raise IndexError(f"there is no sample {chosen[outside][0]}; there are {self._length}")
+        positions = chosen.astype(numpy.int64)
+        positions[positions < 0] += self._length
         if len(positions) * 64 > self._length and (numpy.diff(positions) > 0).all():
             mask = numpy.zeros(self._length, bool)
             mask[positions] = True
@@ -341,9 +348,17 @@ class Dataset:
         self, predicate: Callable[..., Any], field: str | Sequence[str]
     ) -> numpy.ndarray:
         names = (field,) if isinstance(field, str) else tuple(field)
-        view = self.with_fields(names)
+        view = self.with_fields(tuple(self._as_asked(name) for name in names))
         kept = (bool(predicate(*values)) for values in view)
         return numpy.fromiter(kept, bool, self._length)
+
+    def _as_asked(self, name: str) -> str:
+        """The field with its kind, and whether it may be missing, as this dataset has them."""
+        if name not in self._fields:
+            return name
+        if self._recipe.fields is not None:
+            return dict(zip(self._fields, self._recipe.fields, strict=True))[name]
+        return name + "?" if self._fields[name].optional else name
 
     def with_fields(self, fields: Fields) -> Dataset:
         """The same samples with other fields; see :func:`open`."""

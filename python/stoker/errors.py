@@ -59,6 +59,9 @@ class StokerError(Exception):
     remedy: str | None = None
 
     def __init__(self, message: str = "", **where: Any) -> None:
+        remedy = where.get("remedy")
+        if remedy and remedy not in message:  # the library has written it already
+            message = f"{message}\n  {remedy}"
         super().__init__(message)
         for name, value in where.items():
             setattr(self, name, value)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import atexit
+import functools
 import json
 import operator
 import os
+import threading
 import weakref
 from collections.abc import Callable, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy
 
@@ -20,7 +22,7 @@ from ._context import log
 from ._map_stage import Mapper, MapStage
 from ._options import Fields, Source, find_ranks, parse_size
 from .dataset import Dataset
-from .errors import BusyError, StokerError, UnsupportedError
+from .errors import BadSampleError, BusyError, StokerError, UnsupportedError
 
 if TYPE_CHECKING:
     from ._iterable import LoaderIterable
@@ -138,24 +140,22 @@ class Loader:
             dataset = _dataset.open(dataset, fields=fields, as_=as_)
         elif fields is not None:
             dataset = dataset.with_fields(fields)
+        _check_counts(seed=seed, threads=threads, depth=depth, reach=reach, map_threads=map_threads)
         ranks = find_ranks(rank, world_size)
         self.dataset = dataset
         self.batch_size, self.global_batch_size = _read_sizes(batch_size, global_batch_size)
         self.rank, self.world_size, self.seed = ranks.rank, ranks.world_size, operator.index(seed)
         self.last = _read_last(last, drop_last, ranks.world_size)
         self.drop_last = self.last == "drop"
-        self._assembler = Assembler(
-            list(dataset.fields.values()),
-            _arrays.resolve(as_ or dataset._as),
-            dataset._as_tuple,
-        )
+        kind = _arrays.resolve(as_ or dataset._as)
+        _arrays.load(kind)
+        self._assembler = Assembler(list(dataset.fields.values()), kind, dataset._as_tuple)
         if self.last == "mask" and not dataset._as_tuple and "mask" in dataset.fields:
             raise ValueError("a field is called mask, and so is the mask; ask for tuples instead")
         self._mapper: Mapper | None = None
         if map is not None or sample_map is not None:
-            self._mapper = Mapper(
-                self._assembler, sample_map, map, self.seed, lambda: self.dataset[0]
-            )
+            template = functools.partial(_any_sample, dataset, self._assembler)
+            self._mapper = Mapper(self._assembler, sample_map, map, self.seed, template)
         self._map_threads = map_threads or min(4, len(os.sched_getaffinity(0)))
         self._map_timeout = map_timeout
         self._stall_seconds = float(stall_seconds)
@@ -188,9 +188,10 @@ class Loader:
         self._next_epoch: int | None = None  # set_epoch while an iteration runs
         self._iteration = 0  # the number of the iterator that may draw
         self._running = False
+        self._begin_lock = threading.Lock()  # two threads that draw first begin once
         self._state: str | None = None  # after the batch the caller has, when the map runs ahead
         self._map_waited = 0.0
-        self._last_words: tuple[str, dict[str, Any]] | None = None  # state and stats, once closed
+        self._last_words: _LastWords | None = None
         _live.add(self)
 
     # Iterating
@@ -235,7 +236,6 @@ class Loader:
         nobody draws from changes nothing."""
         core = self._opened()
         self._epoch = core.position()[0]
-        self._begins_here, self._running = False, True
         if self._mapper is not None:
             self._state = core.save()
             self._stage = MapStage(
@@ -246,17 +246,21 @@ class Loader:
                 self._stall_seconds,
                 self._map_timeout,
             )
+        self._begins_here, self._running = False, True
 
     def _draw(self) -> Any:
         """The next batch; None at the end of the epoch."""
         core = self._opened()
         if self._begins_here:
-            self._begin()
-        if self._stage is None:
+            with self._begin_lock:
+                if self._begins_here:
+                    self._begin()
+        stage = self._stage
+        if stage is None:
             got = core.next(self._epoch)
             return None if got is None else self._assembler.batch(Raw(*got))
         core.steps()  # says so when this is a forked child, which has no threads
-        mapped = self._stage.next()
+        mapped = stage.next()
         if mapped is None:
             self._state = None  # where the library stands is where the caller stands
             return None
@@ -295,7 +299,7 @@ class Loader:
         True
         """
         if self._core is None and self._last_words is not None:
-            text = self._last_words[0]
+            text = self._last_words.state
         else:
             text = self._opened().save() if self._state is None else self._state
         state: dict[str, Any] = json.loads(text)
@@ -316,7 +320,7 @@ class Loader:
     def stats(self) -> dict[str, Any]:
         """What was delivered, what was waited for (in seconds), and memory, as a dict."""
         if self._core is None and self._last_words is not None:
-            return dict(self._last_words[1])
+            return dict(self._last_words.stats)
         stats = self._opened().stats()
         seconds = stats["seconds"]
         stats["samples_per_second"] = stats["samples"] / seconds if seconds else 0.0
@@ -329,6 +333,8 @@ class Loader:
     def quarantine(self) -> list[dict[str, Any]]:
         """The bad samples that were replaced: dicts with sample, epoch, substitute, status, key,
         field, object, offset and reason."""
+        if self._core is None and self._last_words is not None:
+            return list(self._last_words.quarantine)
         return self._opened().quarantine()
 
     def iterable(self) -> LoaderIterable:
@@ -346,7 +352,8 @@ class Loader:
             return
         core = self._core
         try:
-            self._last_words = json.dumps(self.state_dict()), self.stats()
+            state = json.dumps(self.state_dict())
+            self._last_words = _LastWords(state, self.stats(), self.quarantine)
         except (RuntimeError, StokerError):
             pass  # a forked child has no state, and neither has one that another thread draws from
         self._end_iteration()
@@ -379,6 +386,14 @@ class Loader:
         return f"<stoker.Loader over {self.dataset!r}>"
 
 
+class _LastWords(NamedTuple):
+    """What a closed loader can still tell."""
+
+    state: str
+    stats: dict[str, Any]
+    quarantine: list[dict[str, Any]]
+
+
 class LoaderIterator:
     """One epoch's batches."""
 
@@ -395,6 +410,8 @@ class LoaderIterator:
             raise StopIteration
         loader = self._loader
         if loader._iteration != self._iteration:
+            if self._over:  # another thread has just met the end
+                raise StopIteration
             raise RuntimeError(
                 "this iteration has ended: the loader was iterated anew, given a state, or closed"
             )
@@ -429,6 +446,23 @@ def _check_device(device: str | None) -> None:
             f"device is {str(device)!r}, and this build of Stoker has no GPU support",
             remedy='leave device out and move batches yourself: tensor.to("cuda")',
         )
+
+
+def _check_counts(**counts: int | None) -> None:
+    for name, count in counts.items():
+        if count is not None and operator.index(count) < 0:
+            raise ValueError(f"{name} is {count}; it cannot be below 0")
+
+
+def _any_sample(dataset: Dataset, assembler: Assembler) -> Any:
+    """A sample that can be read, in the loader's form: what a batch without any is shaped after."""
+    tries = min(len(dataset), 16)
+    for i in range(tries):
+        try:
+            return assembler.sample(dataset._handle.read(i))
+        except BadSampleError:
+            if i == tries - 1:
+                raise
 
 
 def _read_sizes(batch_size: int | None, global_batch_size: int | None) -> tuple[int, int]:

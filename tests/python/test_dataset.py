@@ -178,6 +178,8 @@ def test_select_keeps_order_and_repeats(dataset):
     assert len(dataset.select([])) == 0
     with pytest.raises(IndexError):
         dataset.select([100])
+    with pytest.raises(IndexError):
+        dataset.select(numpy.array([2**64 - 1], numpy.uint64))
     with pytest.raises(TypeError):
         dataset.select([0.5])
     with pytest.raises(ValueError, match="mask"):
@@ -239,6 +241,17 @@ def test_a_pickle_of_relative_paths_opens_from_another_folder(shards, tmp_path, 
     text = pickle.dumps(stoker.open("shard-*.tar"))
     monkeypatch.chdir(tmp_path)
     assert len(pickle.loads(text)) == 100
+
+
+def test_a_dataset_of_relative_paths_survives_a_change_of_folder(shards, tmp_path, monkeypatch):
+    monkeypatch.chdir(shards.parent)
+    dataset = stoker.open(shards.name, index=os.path.relpath(tmp_path / "index"))
+    monkeypatch.chdir(tmp_path)
+    assert len(pickle.loads(pickle.dumps(dataset))) == 100
+    assert dataset.with_fields(("cls",))[3] == (3,)
+    assert len(dataset.filter(lambda cls: cls == 3, field="cls")) == 10
+    (index,) = tmp_path.iterdir()
+    assert index.name == "index"
 
 
 def test_a_pickle_of_files_that_changed_is_refused(tmp_path):

@@ -67,3 +67,11 @@ def test_a_file_that_is_no_tar_is_corrupt(tmp_path):
         stoker.open(path)
     assert caught.value.status in ("CORRUPT", "TRUNCATED")
     assert "page.tar" in str(caught.value)
+
+
+def test_what_to_do_is_part_of_the_words(dataset):
+    with pytest.raises(errors.UnsupportedError, match="GPU") as caught:
+        stoker.Loader(dataset, 4, device="cuda")
+    assert caught.value.remedy in str(caught.value)
+    error = errors.make_error({"status": "IO", "message": "m\n  do this", "remedy": "do this"})
+    assert str(error) == "m\n  do this"

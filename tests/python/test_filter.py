@@ -1,8 +1,9 @@
 import pickle
 
+import numpy
 import pytest
 import stoker
-from shard_making import write_shards
+from shard_making import npy_bytes, write_shards, write_tar
 
 pyarrow = pytest.importorskip("pyarrow")
 pytest.importorskip("pyarrow.compute")
@@ -33,6 +34,24 @@ def test_by_a_field(described):
     ds = stoker.open(described).filter(lambda cls: cls < 2, field="cls")
     assert chosen(ds) == [n for n in range(40) if n % 10 < 2]
     assert list(ds.fields) == ["npy", "cls"]
+
+
+def test_a_field_is_read_as_the_dataset_reads_it(tmp_path):
+    """With the kind that it was given, and missing where it may be missing."""
+    samples = [(f"{n}", {"blob": npy_bytes(numpy.full(2, n)), "cls": n}) for n in range(6)]
+    samples[4][1]["txt"] = "here"
+    write_tar(tmp_path / "a.tar", samples)
+    ds = stoker.open(tmp_path / "a.tar", fields={"blob": "tensor", "cls": None, "txt?": None})
+    assert chosen(ds.filter(lambda blob: blob[0] > 2, field="blob")) == [3, 4, 5]
+    assert chosen(ds.filter(lambda txt: txt is not None, field="txt")) == [4]
+    assert chosen(ds.filter(lambda txt, cls: txt is None and cls, field=("txt", "cls"))) == [
+        1,
+        2,
+        3,
+        5,
+    ]
+    every = stoker.open(tmp_path / "a.tar")
+    assert chosen(every.filter(lambda txt: txt == "here", field="txt")) == [4]
 
 
 def test_by_several_fields(described):

@@ -204,6 +204,33 @@ def test_88_a_forked_child_that_exits_normally_is_clean(shards, run_python):
     assert done.stdout.split() == ["7", "9"], done.stderr
 
 
+def test_88_a_forked_child_does_not_wait_for_a_lock_of_the_map(shards, run_python):
+    script = """
+    import os, sys, threading
+    import stoker
+    loader = stoker.Loader(sys.argv[1], 10, map=lambda batch: batch)
+    iterator = iter(loader)
+    next(iterator)
+    held, forked = threading.Event(), threading.Event()
+    def hold():
+        with loader._stage._lock:  # as a thread of the map does for moments
+            held.set()
+            forked.wait()
+    thread = threading.Thread(target=hold)
+    thread.start()
+    held.wait()
+    child = os.fork()
+    if child == 0:
+        loader.close()
+        os._exit(7)
+    forked.set()
+    thread.join()
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), len(list(iterator)))
+    """
+    done = run_python(script, shards, timeout=30)
+    assert done.stdout.split() == ["7", "9"], done.stderr
+
+
 def test_90_an_iterator_used_from_two_threads_is_refused_or_shared(dataset):
     """Either call may win; none crashes, none hangs, and no batch comes twice."""
     iterator = iter(stoker.Loader(dataset, 1, shuffle=True))
@@ -277,6 +304,22 @@ def test_91_the_interpreter_ends_cleanly_with_batches_in_flight(shards, run_pyth
     done = run_python(script, shards)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
+
+
+def test_91_torch_is_imported_by_who_opens_the_loader(shards, run_python):
+    """Not by a thread of the map: one that is still importing when Python ends may crash it."""
+    script = """
+    import sys
+    import stoker
+    dataset = stoker.open(sys.argv[1])
+    print("torch" in sys.modules)
+    loader = stoker.Loader(dataset, 10, map=lambda batch: batch)
+    print("torch" in sys.modules)
+    with stoker.Loader(dataset, 10, as_="numpy") as loader:
+        pass
+    """
+    done = run_python(script, shards)
+    assert done.stdout.split() == ["False", "True"], done.stderr
 
 
 def test_91_an_exception_at_the_top_ends_as_ever(shards, run_python):

@@ -204,6 +204,10 @@ def test_weights_draw_with_replacement(dataset):
         ({"ragged": "crop"}, "ragged is 'crop'"),
         ({"io": "aio"}, "io is 'aio'"),
         ({"memory": "lots"}, "not a size"),
+        ({"memory": -1}, "not a size"),
+        ({"seed": -1}, "seed is -1"),
+        ({"threads": -1}, "threads is -1"),
+        ({"map_threads": -1}, "map_threads is -1"),
         ({"rank": 0}, "go together"),
         ({"rank": 2, "world_size": 2}, "not one of 2"),
         ({"as_": "jax"}, "as_ is 'jax'"),
@@ -309,6 +313,8 @@ def test_bad_samples_are_replaced_and_listed(tmp_path):
     assert listed["offset"] is not None
     assert listed["reason"]
     assert loader.stats()["bad"] == 1
+    loader.close()
+    assert loader.quarantine == [listed]
     assert flat(numbers(stoker.Loader(folder, 4, bad="replace"))) == drawn
 
 

@@ -1,13 +1,17 @@
 """map= and sample_map=: run ahead, in order; FAULTS 95."""
 
+import gc
 import logging
 import threading
 import time
+import weakref
 
 import numpy
 import pytest
 import stoker
-from shard_making import sample, write_tar
+from shard_making import damage, sample, write_shards, write_tar
+from stoker._map_stage import sample_generator
+from stoker.errors import BusyError
 
 torch = pytest.importorskip("torch")
 
@@ -302,3 +306,155 @@ def test_a_break_ends_the_threads_of_the_map(dataset):
         break
     assert map_threads() == before
     assert next(iter(loader)).epoch == 1
+
+
+@pytest.mark.parametrize("option", ["map", "sample_map"])
+def test_95_a_callable_that_forgets_its_return_is_an_error(dataset, option):
+    """None once ended the epoch without a word."""
+    loader = stoker.Loader(dataset, 10, **{option: lambda one: None})
+    with pytest.raises(stoker.MapError, match="returned None") as caught:
+        list(loader)
+    assert caught.value.stage == option
+    assert caught.value.remedy in str(caught.value)
+
+
+@pytest.mark.parametrize("last", ["short", "mask"])
+def test_a_share_without_samples_has_the_form_of_the_others(dataset, last):
+    loaders = [
+        stoker.Loader(
+            dataset[:1],
+            2,
+            rank=rank,
+            world_size=2,
+            last=last,
+            sample_map=lambda one: (one["npy"][0].double(), one["cls"], "word"),
+            map=lambda batch: batch[:3],
+        )
+        for rank in range(2)
+    ]
+    empty, full = sorted((next(iter(loader)) for loader in loaders), key=lambda b: b[0].any())
+    places = 0 if last == "short" else 2
+    assert empty[0].shape == (places, 4)
+    assert empty[0].dtype == full[0].dtype == torch.float64
+    assert empty[1].tolist() == [0] * places
+    assert empty[2] == [None] * places
+
+
+def test_a_share_without_samples_needs_no_first_sample(tmp_path):
+    """It is shaped after a sample that can be read, in the loader's form."""
+    folder = write_shards(tmp_path, 3, shards=1)
+    damage(folder / "shard-0000.tar", "000000", "npy")
+    dataset = stoker.open(folder)
+    for rank in range(4):
+        loader = stoker.Loader(
+            dataset,
+            2,
+            rank=rank,
+            world_size=4,
+            bad="replace",
+            as_="numpy",
+            sample_map=lambda one: {"x": numpy.flip(one["npy"], 0)},
+        )
+        assert [batch["x"].shape for batch in loader] == [(2, 4, 4)]
+
+
+@pytest.mark.parametrize("order", [[0, 1], [1, 0]])
+def test_arrays_beside_none_are_an_error_whichever_comes_first(tmp_path, order):
+    write_tar(tmp_path / "a.tar", [("a", {"npy": numpy.ones(2), "cls": 1}), ("b", {"cls": 2})])
+    dataset = stoker.open(tmp_path / "a.tar").select(order)
+    with pytest.raises(stoker.MapError, match="NoneType"):
+        list(stoker.Loader(dataset, 2, sample_map=lambda one: one))
+
+
+@pytest.mark.filterwarnings("error")
+def test_results_in_any_layout_make_a_batch(dataset):
+    """Reversed, read-only and big-endian arrays, tensors where arrays are asked for, subclasses."""
+
+    class Picture(torch.Tensor):
+        pass
+
+    def change(one):
+        x = one["npy"].numpy()
+        return {
+            "reversed": x[::-1],
+            "frozen": numpy.frombuffer(x.tobytes(), x.dtype),
+            "foreign": x.astype(">f4"),
+            "picture": one["npy"].as_subclass(Picture),
+            "complex": complex(one["cls"], 1),
+            "name": numpy.str_("a"),
+        }
+
+    plain = next(iter(stoker.Loader(dataset, 4)))
+    batch = next(iter(stoker.Loader(dataset, 4, sample_map=change)))
+    assert torch.equal(batch["reversed"], plain["npy"].flip(1))
+    assert torch.equal(batch["frozen"], plain["npy"].reshape(4, 16))
+    assert torch.equal(batch["foreign"], plain["npy"])
+    assert torch.equal(batch["picture"], plain["npy"])
+    assert batch["complex"].tolist() == [0 + 1j, 1 + 1j, 2 + 1j, 3 + 1j]
+    assert batch["name"] == ["a"] * 4
+
+    arrays = stoker.Loader(dataset, 4, as_="numpy", sample_map=lambda one: torch.arange(3))
+    assert numpy.array_equal(next(iter(arrays)), [[0, 1, 2]] * 4)
+
+
+def test_random_numbers_are_those_of_philox(dataset):
+    """A change of them would change every user's augmentations."""
+    for seed, epoch, number in ((0, 0, 0), (2**63 - 1, 7, 2**40)):
+        key = numpy.array([seed, epoch], numpy.uint64)
+        bits = numpy.random.Philox(key=key, counter=[0, 0, 0, number])
+        wanted = numpy.random.Generator(bits).random(9)
+        assert (sample_generator(seed, epoch, number).random(9) == wanted).all()
+
+
+def test_a_mapped_loader_that_is_dropped_is_gone_at_once(dataset):
+    """Without waiting for the garbage collector; in a cycle, with it."""
+    before = map_threads()
+    gc.collect()
+    gc.disable()
+    try:
+        loader = stoker.Loader(dataset, 10, map=lambda batch: batch)
+        iterator = iter(loader)
+        next(iterator)
+        watched = weakref.ref(loader)
+        del loader, iterator
+        assert watched() is None
+        assert map_threads() == before
+    finally:
+        gc.enable()
+    holder = {"loader": stoker.Loader(dataset, 10, map=lambda batch: batch)}
+    holder["iterator"] = iter(holder["loader"])
+    next(holder["iterator"])
+    holder["self"] = holder
+    del holder
+    gc.collect()
+    assert map_threads() == before
+
+
+def test_90_a_mapped_iterator_shared_by_threads_loses_nothing_and_ends_for_all(dataset):
+    """Each turn goes to one of them; the first and the last turn too."""
+    for _ in range(20):
+        iterator = iter(stoker.Loader(dataset, 1, map=lambda batch: batch))
+        start = threading.Barrier(4)
+        seen, wrong = [], []
+
+        def draw(iterator=iterator, start=start, seen=seen, wrong=wrong):
+            start.wait()
+            while True:
+                try:
+                    seen.append(int(next(iterator).samples[0]))
+                except StopIteration:
+                    return
+                except BusyError:
+                    continue
+                except BaseException as error:
+                    wrong.append(error)
+                    return
+
+        threads = [threading.Thread(target=draw, daemon=True) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(30)
+            assert not thread.is_alive()
+        assert not wrong
+        assert sorted(seen) == list(range(100))
