@@ -359,27 +359,32 @@ def test_other_systems_are_refused_in_clear_words(run_python):
 
 
 def test_the_lock_of_python_is_free_while_a_batch_is_awaited(tmp_path):
-    """A counting thread goes on while the main thread draws."""
-    folder = write_shards(tmp_path, 64, shards=2, make=_large)
-    loader = stoker.Loader(folder, 16, shuffle=True)
+    """A counting thread goes on while the main thread waits for a compressed shard."""
+    [shard] = write_shards(tmp_path / "plain", 64, shards=1, make=_large).glob("*.tar")
+    packed = tmp_path / "shard.tar.gz"
+    packed.write_bytes(gzip.compress(shard.read_bytes(), 1))
+    loader = stoker.Loader(packed, 16, threads=1)
     ticks, stop = [0], threading.Event()
 
     def count():
         while not stop.is_set():
             ticks[0] += 1
-            time.sleep(0)
+            time.sleep(0.001)
 
     thread = threading.Thread(target=count)
     thread.start()
-    for _ in range(5):
-        list(loader)
+    before, began = ticks[0], time.monotonic()
+    next(iter(loader))
+    waited, counted = time.monotonic() - began, ticks[0] - before
     stop.set()
     thread.join()
-    assert ticks[0] > 100
+    # Held for a slice of waiting (0.1 s) at a time, it would count ten in a second.
+    assert counted > waited / 0.03
 
 
 def _large(number):
-    return {"npy": numpy.full((64, 1024), number, numpy.float32), "cls": number}
+    generator = numpy.random.default_rng(number)
+    return {"npy": generator.integers(0, 100, (256, 1024)).astype(numpy.float32), "cls": number}
 
 
 def test_notices_go_to_logging(dataset, caplog):
