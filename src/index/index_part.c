@@ -97,7 +97,7 @@ stk_status index_part_sample(struct index_part *part, const char *key, size_t ke
 
 static int field_is(const struct part_field *field, const char *name, size_t len)
 {
-    return !strncmp(field->name, name, len) && !field->name[len];
+    return strlen(field->name) == len && !memcmp(field->name, name, len); /* name may hold a NUL */
 }
 
 static stk_status part_find_field(struct index_part *part, const char *name, size_t len,
