@@ -17,12 +17,29 @@ struct stk_progress {
     uint64_t done, total, bytes;
 };
 
-/* One column of a table handed out through write_table. values: int64_t[rows], or const char
- * *[rows] when is_text. */
+/* One column of a table handed out through write_table. */
+enum stk_column_type {
+    STK_COLUMN_I64,   /* int64_t[rows] */
+    STK_COLUMN_TEXT,  /* const char *[rows] */
+    STK_COLUMN_F32,   /* float[rows] */
+    STK_COLUMN_TIME_S /* int64_t[rows]: seconds since 1970, a timestamp */
+};
 struct stk_column {
     const char *name;
-    int is_text;
+    enum stk_column_type type;
     const void *values;
+};
+
+struct stk_tables; /* series.h */
+/* What is wanted of tables that are to be opened. */
+struct stk_tables_options {
+    const char *const *columns; /* NULL: all; else only these need be read */
+    uint32_t column_count;
+    const char *const *keys; /* columns that are named for what they are (entity, time, statics,
+                                labels): they are read whatever their type; with columns NULL, of
+                                the others only numbers are wanted. NULL: not known */
+    uint32_t key_count;
+    uint64_t memory; /* bytes that reading ahead may take; 0: the opener's choice */
 };
 
 struct stk_hooks {
@@ -34,6 +51,11 @@ struct stk_hooks {
     /* Writes a Parquet file. NULL in the plain binary; the Python package fills it (pyarrow). */
     stk_status (*write_table)(void *user, const char *path, const struct stk_column *columns,
                               uint32_t column_count, uint64_t rows, struct stk_error *err);
+    /* Opens Parquet, CSV, ORC and Arrow files and folders as tables. NULL in the plain binary; the
+     * Python package fills it (pyarrow). */
+    stk_status (*open_tables)(void *user, const char *const *sources, uint32_t source_count,
+                              const struct stk_tables_options *options, struct stk_tables *tables,
+                              struct stk_error *err);
 };
 
 /* hooks may be NULL; it is copied. */

@@ -23,19 +23,50 @@ enum stk_kind {
     STK_KIND_BYTES   /* as it is */
 };
 
+#define STK_DEFAULT UINT64_MAX /* as a number of rows: what the series' metadata says */
+
+/* How a series is cut into samples. A sample is x, the `window` rows that end at some row t, and y,
+ * the labels of the `horizon` rows that follow t and the gap. Samples run by entity, then by t. */
+struct stk_window_options {
+    uint64_t window;      /* rows of x */
+    uint64_t horizon;     /* rows of y; 0: no y */
+    uint64_t stride;      /* rows from one sample to the next */
+    uint64_t gap;         /* rows between x and y */
+    uint64_t min_history; /* least rows up to t, itself included; STK_DEFAULT: window, or 1 with
+                             pad */
+    int pad;           /* not 0: where history is shorter than window, zeros come before it, and the
+                          field x_mask tells which rows are real */
+    const char *split; /* NULL: all rows; a window never reaches over the border of its split */
+    const char *const *features; /* columns of x, in this order; NULL: all */
+    uint32_t feature_count;
+    const char *const *labels; /* columns of y; NULL: as packed */
+    uint32_t label_count;
+};
+#define STK_WINDOW_DEFAULTS                                                                        \
+    {                                                                                              \
+        .window = STK_DEFAULT, .horizon = STK_DEFAULT, .stride = STK_DEFAULT, .gap = STK_DEFAULT,  \
+        .min_history = STK_DEFAULT                                                                 \
+    }
+
 /* "jpg" reads that field; "jpg;png" the first of them that a sample has; "txt?" may be missing;
  * "blob=tensor" overrides the kind (tensor, int, text, json, bytes). */
 struct stk_dataset_options {
     const char *const *fields; /* NULL: all that the index has, in its order */
     uint32_t field_count;
-    const char *format;   /* NULL: found out. tar, npy, npz, raw, folder */
+    const char *format;   /* NULL: found out. tar, npy, npz, raw, folder, series */
     const char *dtype;    /* raw: the type of one element */
     const int64_t *shape; /* raw: the shape of one sample */
     int32_t rank;         /* raw: length of shape */
     uint64_t chunk_limit; /* most bytes a compressed shard may decode to; 0: 1 GiB */
     const char *index; /* where to keep the index; NULL: beside the data, else the user's cache */
     int reindex;       /* not 0: build it anew */
+    const struct stk_window_options *window; /* series: NULL: all as the metadata says */
 };
+
+/* Fields of a series: x and y; x_mask where windows are padded; static where there are any. On
+ * request, by their names in `fields`: entity (its number), start (the window's first row, counted
+ * from the entity's first; below 0 where padded), time (of the window's last row), y_time (of y's
+ * rows). */
 
 struct stk_field {
     const char *name; /* as asked for: "jpg;png" */
@@ -105,11 +136,42 @@ STK_API STK_CHECK stk_status stk_reader_new(struct stk_dataset *dataset, struct 
                                             struct stk_error *err);
 STK_API STK_CHECK stk_status stk_reader_read(struct stk_reader *reader, uint64_t position,
                                              struct stk_value *values, struct stk_error *err);
-/* The bytes of one field, as stored. */
+/* The bytes of one field, as stored; rows of a series that are gathered: as read gives them. */
 STK_API STK_CHECK stk_status stk_reader_bytes(struct stk_reader *reader, uint64_t position,
                                               uint32_t field, struct stk_bytes *bytes,
                                               struct stk_error *err);
 STK_API void stk_reader_free(struct stk_reader *reader);
+
+/* Center and scale of columns: scaled = (raw - center) / scale. */
+struct stk_scaler {
+    const char *kind; /* "standard", "minmax", "robust", "none" */
+    uint32_t count;
+    const char *const *columns;
+    const double *center, *scale;
+};
+
+/* What a series is made of, and how it was cut. Lives as long as the dataset. */
+struct stk_series_info {
+    uint64_t rows;           /* of the array */
+    uint64_t entity_count;   /* all of them */
+    uint64_t short_entities; /* too short for one window: they give no sample */
+    uint64_t window, horizon, stride, gap, min_history;
+    int pad, late;
+    const char *split; /* NULL: all rows */
+    uint32_t split_count;
+    const char *const *splits;
+    const char *time_unit; /* "s", "ms", "us", "ns", "d"; "" for plain numbers; NULL: no time */
+    struct stk_scaler features; /* columns of x */
+    struct stk_scaler labels;   /* columns of y */
+    uint32_t static_count;
+    const char *const *statics;
+};
+/* NULL: it is no series. */
+STK_API const struct stk_series_info *stk_dataset_series(const struct stk_dataset *dataset);
+/* One entity: its name and its rows in the array. The name lives as long as the dataset. */
+STK_API STK_CHECK stk_status stk_dataset_entity(const struct stk_dataset *dataset, uint64_t number,
+                                                const char **name, uint64_t *start, uint64_t *end,
+                                                struct stk_error *err);
 
 /* Subsets. The result is a dataset of its own over the same index. */
 /* Part number `part` of a seeded random split into part_count shares (they add up to at most 1). */

@@ -15,7 +15,8 @@ enum stk_order {
     STK_ORDER_AUTO,       /* with shuffle: global, or local where chunks must be decoded whole */
     STK_ORDER_SEQUENTIAL, /* as stored */
     STK_ORDER_GLOBAL,     /* a true shuffle of all samples */
-    STK_ORDER_LOCAL       /* chunks shuffled, then samples within reach chunks */
+    STK_ORDER_LOCAL,      /* chunks shuffled, then samples within reach chunks */
+    STK_ORDER_TIME        /* a series: by the time of the window's last row, then by entity */
 };
 
 enum stk_last {

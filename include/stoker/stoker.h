@@ -3,6 +3,7 @@
 #ifndef STOKER_STOKER_H
 #define STOKER_STOKER_H
 
+#include "stoker/arrow.h"
 #include "stoker/bytes.h"
 #include "stoker/check.h"
 #include "stoker/context.h"
@@ -11,6 +12,7 @@
 #include "stoker/error.h"
 #include "stoker/loader.h"
 #include "stoker/pack.h"
+#include "stoker/series.h"
 #include "stoker/status.h"
 #include "stoker/tensor.h"
 #include "stoker/version.h"

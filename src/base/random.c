@@ -118,3 +118,28 @@ uint64_t permutation_at(const struct permutation *permutation, uint64_t i)
     while (i >= permutation->n);
     return i;
 }
+
+static inline uint64_t subtract_modulo(uint64_t x, uint64_t y, uint64_t radix)
+{
+    return x >= y ? x - y : x + radix - y;
+}
+
+/* permute_once, undone. */
+static uint64_t unpermute_once(const struct permutation *p, uint64_t value)
+{
+    uint64_t left = value / p->b, right = value % p->b;
+    for (int round = p->rounds - 2; round >= 0; round -= 2) {
+        right = subtract_modulo(right, round_value(left, p->keys[round + 1], p->b), p->b);
+        left = subtract_modulo(left, round_value(right, p->keys[round], p->a), p->a);
+    }
+    return left * p->b + right;
+}
+
+uint64_t permutation_find(const struct permutation *permutation, uint64_t value)
+{
+    assert(value < permutation->n);
+    do /* back over the same walk */
+        value = unpermute_once(permutation, value);
+    while (value >= permutation->n);
+    return value;
+}

@@ -27,5 +27,7 @@ struct permutation {
 };
 void permutation_init(struct permutation *permutation, uint64_t n, uint64_t key);
 uint64_t permutation_at(const struct permutation *permutation, uint64_t i); /* i < n */
+/* The i that permutation_at turns into value < n. */
+uint64_t permutation_find(const struct permutation *permutation, uint64_t value);
 
 #endif

@@ -71,7 +71,7 @@ static stk_status grid_key(const struct index *index, uint64_t sample, char *scr
 {
     (void)index;
     (void)err;
-    int len = snprintf(scratch, 24, "%llu", (unsigned long long)sample);
+    int len = snprintf(scratch, INDEX_KEY_SCRATCH, "%llu", (unsigned long long)sample);
     *key = (struct stk_bytes){(const uint8_t *)scratch, (size_t)len};
     return STK_OK;
 }

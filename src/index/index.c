@@ -48,6 +48,8 @@ static stk_status index_touch_all(const struct index *index, enum index_section_
 
 stk_status index_verify(const struct index *index, struct stk_error *err)
 {
+    if (index->in_memory)
+        return STK_OK; /* no disk had the chance to change it */
     for (int number = 0; number < INDEX_CHECKS; number++) {
         uint64_t blocks = block_count(index->header.sections[number].length);
         for (uint64_t block = 0; block < blocks; block++) {
@@ -298,7 +300,11 @@ void index_close(struct index *index)
 {
     if (!index)
         return;
-    if (index->map)
+    if (index->ops && index->ops->reset)
+        index->ops->reset(index);
+    if (index->in_memory)
+        memory_free((void *)index->map);
+    else if (index->map)
         munmap((void *)index->map, index->header.file_size);
     memory_free((void *)index->checked);
     memory_free((void *)index->file_fields);
@@ -475,5 +481,6 @@ stk_status index_key(const struct index *index, uint64_t sample, char *scratch,
 
 void index_trim(const struct index *index)
 {
-    madvise((void *)index->map, index->header.file_size, MADV_DONTNEED);
+    if (!index->in_memory)
+        madvise((void *)index->map, index->header.file_size, MADV_DONTNEED);
 }

@@ -40,6 +40,7 @@ struct index_field {
      * themselves. */
     struct stk_tensor row;
     int byteswap; /* row: stored big-endian */
+    int is_value; /* every extent is EXTENT_VALUE; row is the int64's shape, or that of a mask */
 };
 
 struct index_object {
@@ -79,8 +80,10 @@ void index_fingerprint(const struct index *index, uint8_t out[16]);
  * wrong. */
 STK_CHECK stk_status index_resolve(const struct index *index, const uint64_t *samples, uint32_t n,
                                    struct extent *out, struct stk_error *err);
-/* Not ended by NUL; lives as long as the index. A grid's keys are the row numbers, written to
- * scratch (at least 24 bytes). */
+/* Not ended by NUL; lives as long as the index. Where keys are made when asked for, they are
+ * written to scratch (INDEX_KEY_SCRATCH bytes): a grid's are the row numbers, a window's are
+ * ENTITY:START. */
+#define INDEX_KEY_SCRATCH 160
 STK_CHECK stk_status index_key(const struct index *index, uint64_t sample, char *scratch,
                                struct stk_bytes *key, struct stk_error *err);
 

@@ -1,4 +1,5 @@
-/* index_view.h -- an open index from the inside, for its kinds (table_index.c, grid_index.c).
+/* index_view.h -- an open index from the inside, for its kinds (table_index.c, grid_index.c,
+ * windows_index.c).
  * Owns: see index.h.   Threads: all read it; a block's flag is set by whoever checks it first.
  * Errors: STK_CORRUPT with words.   Not here: the contract (index.h), the bytes (index_file.h). */
 #ifndef INDEX_INDEX_VIEW_H
@@ -16,13 +17,15 @@ struct index_ops {
                           struct extent *out, struct stk_error *err);
     stk_status (*key)(const struct index *index, uint64_t sample, char *scratch,
                       struct stk_bytes *key, struct stk_error *err);
+    void (*reset)(struct index *index); /* frees what the kind has of its own; NULL: nothing */
 };
 extern const struct index_ops table_index_ops, grid_index_ops;
 
 struct index {
     const struct index_ops *ops;
     struct index_header header; /* a copy: what was checked cannot change under us */
-    const uint8_t *map;
+    const uint8_t *map; /* the file's bytes; in_memory: an image of them that was made, not read */
+    int in_memory;      /* the image is on the heap, and its blocks need no check */
     char *path;
     struct index_field *fields;
     const struct index_file_field *file_fields; /* a copy too; the runs of each are checked */

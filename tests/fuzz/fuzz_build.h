@@ -36,7 +36,7 @@ static inline int fuzz_read(const struct index *index)
     int bad = index_verify(index, &err) != STK_OK;
     for (uint64_t i = 0; i < samples && i < 1000; i++) {
         uint64_t sample = i < 500 ? i : samples - 1 - (i - 500);
-        char scratch[24];
+        char scratch[INDEX_KEY_SCRATCH];
         struct stk_bytes key;
         bad |= index_resolve(index, &sample, 1, extents, &err) != STK_OK;
         if (index_key(index, sample, scratch, &key, &err))

@@ -25,6 +25,25 @@ static void every_n_up_to_4096_gives_a_bijection(void **state)
     assert_int_equal(none.n, 0);
 }
 
+static void what_was_permuted_is_found_again(void **state)
+{
+    (void)state;
+    struct permutation permutation;
+    for (uint64_t n = 1; n <= 300; n++) {
+        permutation_init(&permutation, n, random_key(5, n));
+        for (uint64_t i = 0; i < n; i++)
+            assert_int_equal(permutation_find(&permutation, permutation_at(&permutation, i)), i);
+    }
+    for (int bits = 9; bits <= 63; bits++) {
+        uint64_t n = ((uint64_t)1 << bits) - (uint64_t)(bits % 3);
+        permutation_init(&permutation, n, (uint64_t)bits);
+        for (uint64_t i = 0; i < 200; i++) {
+            uint64_t at = random_below(9, i, n);
+            assert_int_equal(permutation_find(&permutation, permutation_at(&permutation, at)), at);
+        }
+    }
+}
+
 static int compare(const void *a, const void *b)
 {
     uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
@@ -178,6 +197,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_n_up_to_4096_gives_a_bijection),
+        cmocka_unit_test(what_was_permuted_is_found_again),
         cmocka_unit_test(large_n_is_injective_on_samples),
         cmocka_unit_test(every_place_is_as_likely_for_every_sample),
         cmocka_unit_test(every_order_of_few_samples_is_as_likely),

@@ -164,7 +164,7 @@ static inline struct extent fixture_extent(struct fixture *fixture, uint64_t sam
 
 static inline void fixture_key_is(struct fixture *fixture, uint64_t sample, const char *wanted)
 {
-    char scratch[24];
+    char scratch[INDEX_KEY_SCRATCH];
     struct stk_bytes key;
     assert_int_equal(index_key(fixture->index, sample, scratch, &key, &fixture->error), STK_OK);
     assert_int_equal(key.len, strlen(wanted));

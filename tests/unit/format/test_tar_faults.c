@@ -315,7 +315,7 @@ static void wild_names_are_only_keys(void **state) /* 17 */
     fixture_key_is(&fixture, 0, "../../etc/x");
     fixture_key_is(&fixture, 1, "/etc/passwd");
     fixture_key_is(&fixture, 2, "\xff\xfe\x80");
-    char scratch[24];
+    char scratch[INDEX_KEY_SCRATCH];
     struct stk_bytes key;
     assert_int_equal(index_key(fixture.index, 3, scratch, &key, NULL), STK_OK);
     assert_int_equal(key.len, sizeof(name) - 5);

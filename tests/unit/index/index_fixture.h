@@ -119,7 +119,7 @@ static inline void fixture_small(struct fixture *fixture)
 
 static inline void fixture_key_is(struct fixture *fixture, uint64_t sample, const char *wanted)
 {
-    char scratch[24];
+    char scratch[INDEX_KEY_SCRATCH];
     struct stk_bytes key;
     WORKS(index_key(fixture->index, sample, scratch, &key, &fixture->error));
     assert_int_equal(key.len, strlen(wanted));

@@ -180,7 +180,7 @@ static void a_wrong_block_is_found_when_it_is_touched(void **state)
 {
     (void)state;
     struct extent extents[2];
-    char scratch[24];
+    char scratch[INDEX_KEY_SCRATCH];
     struct stk_bytes key;
     struct index_object object;
     fixture_small(&fixture);
@@ -225,7 +225,7 @@ static void a_sample_that_is_not_there_is_not_found(void **state)
 {
     (void)state;
     struct extent extents[2];
-    char scratch[24];
+    char scratch[INDEX_KEY_SCRATCH];
     struct stk_bytes key;
     fixture_small(&fixture);
     WORKS(reopen());

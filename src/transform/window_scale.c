@@ -1,0 +1,386 @@
+#include "transform/window_scale.h"
+
+#include <string.h>
+
+#include "base/fail.h"
+#include "base/memory.h"
+
+#define LANES 8         /* float32 in a vector */
+#define WIDEST 16       /* in the widest one */
+#define PERIOD_LEAST 64 /* so that short rows do not turn the outer loop all the time */
+#define PERIOD_MOST                                                                                \
+    1024 /* tables stay in the first cache; longer rows end in a few single values */
+
+/* --- plain C ---------------------------------------------------------------------------------- */
+
+static inline float float_of(uint32_t bits)
+{
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+static inline uint32_t bits_of(float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+static inline float half_to_float(uint16_t half)
+{
+    uint32_t sign = (uint32_t)(half & 0x8000) << 16, rest = half & 0x7fff;
+    if (rest >= 0x7c00) /* infinity; or not a number, made a quiet one */
+        return float_of(sign | 0x7f800000 | (rest & 0x3ff) << 13 | (rest > 0x7c00) << 22);
+    if (rest >= 0x400)
+        return float_of(sign | ((rest << 13) + (112u << 23)));
+    float tiny = (float)rest * 0x1p-24f; /* subnormal: exact */
+    return float_of(sign | bits_of(tiny));
+}
+
+/* To nearest, ties to even. */
+static inline uint16_t half_of_float(float value)
+{
+    uint32_t bits = bits_of(value), sign = bits >> 16 & 0x8000, rest = bits & 0x7fffffff;
+    if (rest > 0x7f800000)
+        return (uint16_t)(sign | 0x7e00 | (rest >> 13 & 0x3ff));
+    if (rest >= 0x477ff000) /* 65520 and more round to infinity */
+        return (uint16_t)(sign | 0x7c00);
+    if (rest >= 0x38800000) { /* 2^-14: a normal half */
+        rest -= 112u << 23;
+        return (uint16_t)(sign | (rest + 0xfff + (rest >> 13 & 1)) >> 13);
+    }
+    /* Adding 0.5 moves the half's last place to the float's last place: the sum is rounded there.
+     */
+    return (uint16_t)(sign | (bits_of(float_of(rest) + 0.5f) - 0x3f000000));
+}
+
+static inline float bfloat_to_float(uint16_t value)
+{
+    return float_of((uint32_t)value << 16);
+}
+
+static inline uint16_t bfloat_of_float(float value)
+{
+    uint32_t bits = bits_of(value);
+    if ((bits & 0x7fffffff) > 0x7f800000)
+        return (uint16_t)(bits >> 16 | 0x40);
+    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+static inline float scaled(const struct window_scale *scale, uint64_t k, float x)
+{
+    float near = x - scale->high[k];
+    near = near - scale->low[k];
+    return near * scale->inverse[k];
+}
+
+/* One value of each type at `at`, whose column's number in the tables is k. */
+static inline void one_f32(const struct window_scale *scale, const uint8_t *from, uint8_t *to,
+                           uint64_t at, uint64_t k)
+{
+    float x;
+    memcpy(&x, from + at * 4, 4);
+    x = scaled(scale, k, x);
+    memcpy(to + at * 4, &x, 4);
+}
+
+static inline void one_f16(const struct window_scale *scale, const uint8_t *from, uint8_t *to,
+                           uint64_t at, uint64_t k)
+{
+    uint16_t x;
+    memcpy(&x, from + at * 2, 2);
+    x = half_of_float(scaled(scale, k, half_to_float(x)));
+    memcpy(to + at * 2, &x, 2);
+}
+
+static inline void one_bf16(const struct window_scale *scale, const uint8_t *from, uint8_t *to,
+                            uint64_t at, uint64_t k)
+{
+    uint16_t x;
+    memcpy(&x, from + at * 2, 2);
+    x = bfloat_of_float(scaled(scale, k, bfloat_to_float(x)));
+    memcpy(to + at * 2, &x, 2);
+}
+
+static inline void one_f64(const struct window_scale *scale, const uint8_t *from, uint8_t *to,
+                           uint64_t at, uint64_t k)
+{
+    double x;
+    memcpy(&x, from + at * 8, 8);
+    x = (x - scale->center[k]) * scale->factor[k];
+    memcpy(to + at * 8, &x, 8);
+}
+
+#define PLAIN(name)                                                                                \
+    static void plain_##name(const struct window_scale *scale, const void *from, uint64_t n,       \
+                             void *to)                                                             \
+    {                                                                                              \
+        for (uint64_t at = 0; at < n;) {                                                           \
+            uint64_t len = n - at < scale->period ? n - at : scale->period;                        \
+            for (uint64_t k = 0; k < len; k++)                                                     \
+                one_##name(scale, from, to, at + k, k);                                            \
+            at += len;                                                                             \
+        }                                                                                          \
+    }
+PLAIN(f32)
+PLAIN(f16)
+PLAIN(bf16)
+PLAIN(f64)
+
+/* --- vectors ---------------------------------------------------------------------------------- */
+
+static uint64_t least_multiple(uint32_t count, uint32_t lanes)
+{
+    uint64_t multiple = count;
+    while (multiple % lanes)
+        multiple += count;
+    return multiple;
+}
+
+typedef void scale_function(const struct window_scale *scale, const void *from, uint64_t n,
+                            void *to);
+
+#if defined(__x86_64__)
+
+#include <cpuid.h>
+#include <immintrin.h>
+
+#define WIDE __attribute__((target("avx2,f16c")))
+
+static inline WIDE __m256 scaled_vector(const struct window_scale *scale, uint64_t k, __m256 x)
+{
+    x = _mm256_sub_ps(x, _mm256_loadu_ps(scale->high + k));
+    x = _mm256_sub_ps(x, _mm256_loadu_ps(scale->low + k));
+    return _mm256_mul_ps(x, _mm256_loadu_ps(scale->inverse + k));
+}
+
+static inline WIDE void vector_f32(const struct window_scale *scale, const uint8_t *from,
+                                   uint8_t *to, uint64_t at, uint64_t k)
+{
+    __m256 x = _mm256_loadu_ps((const float *)(const void *)(from + at * 4));
+    _mm256_storeu_ps((float *)(void *)(to + at * 4), scaled_vector(scale, k, x));
+}
+
+static inline WIDE void vector_f16(const struct window_scale *scale, const uint8_t *from,
+                                   uint8_t *to, uint64_t at, uint64_t k)
+{
+    __m256 x = _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)(from + at * 2)));
+    __m128i y = _mm256_cvtps_ph(scaled_vector(scale, k, x), _MM_FROUND_TO_NEAREST_INT);
+    _mm_storeu_si128((__m128i *)(void *)(to + at * 2), y);
+}
+
+static inline WIDE void vector_bf16(const struct window_scale *scale, const uint8_t *from,
+                                    uint8_t *to, uint64_t at, uint64_t k)
+{
+    __m128i raw = _mm_loadu_si128((const __m128i *)(const void *)(from + at * 2));
+    __m256 x = _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(raw), 16));
+    x = scaled_vector(scale, k, x);
+    __m256i bits = _mm256_castps_si256(x);
+    __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
+    __m256i near = _mm256_add_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(0x7fff)), odd);
+    __m256i quiet = _mm256_or_si256(bits, _mm256_set1_epi32(0x400000));
+    __m256i nan = _mm256_castps_si256(_mm256_cmp_ps(x, x, _CMP_UNORD_Q));
+    __m256i high = _mm256_srli_epi32(_mm256_blendv_epi8(near, quiet, nan), 16);
+    __m256i packed = _mm256_packus_epi32(high, high);
+    packed = _mm256_permute4x64_epi64(packed, 0x08); /* the low half of each lane */
+    _mm_storeu_si128((__m128i *)(void *)(to + at * 2), _mm256_castsi256_si128(packed));
+}
+
+static inline WIDE void vector_f64(const struct window_scale *scale, const uint8_t *from,
+                                   uint8_t *to, uint64_t at, uint64_t k)
+{
+    for (int half = 0; half < LANES; half += 4) {
+        __m256d x = _mm256_loadu_pd((const double *)(const void *)(from + (at + half) * 8));
+        x = _mm256_sub_pd(x, _mm256_loadu_pd(scale->center + k + half));
+        x = _mm256_mul_pd(x, _mm256_loadu_pd(scale->factor + k + half));
+        _mm256_storeu_pd((double *)(void *)(to + (at + half) * 8), x);
+    }
+}
+
+#define VECTORS(name)                                                                              \
+    static WIDE void wide_##name(const struct window_scale *scale, const void *from, uint64_t n,   \
+                                 void *to)                                                         \
+    {                                                                                              \
+        for (uint64_t at = 0; at < n;) {                                                           \
+            uint64_t len = n - at < scale->period ? n - at : scale->period, k = 0;                 \
+            for (; k + LANES <= len; k += LANES)                                                   \
+                vector_##name(scale, from, to, at + k, k);                                         \
+            for (; k < len; k++)                                                                   \
+                one_##name(scale, from, to, at + k, k);                                            \
+            at += len;                                                                             \
+        }                                                                                          \
+    }
+VECTORS(f32)
+VECTORS(f16)
+VECTORS(bf16)
+VECTORS(f64)
+
+/* Vectors of 16, for processors that run them at full speed (those with VBMI). When a period is 1
+ * to 8 vectors, the tables stay in registers: half of the loads are for them. */
+#define WIDER __attribute__((target("avx512f")))
+
+#define TABLE(i)                                                                                   \
+    __m512 high_##i = _mm512_loadu_ps(scale->high + WIDEST * i);                                   \
+    __m512 low_##i = _mm512_loadu_ps(scale->low + WIDEST * i);                                     \
+    __m512 inverse_##i = _mm512_loadu_ps(scale->inverse + WIDEST * i);
+#define VECTOR(i)                                                                                  \
+    x = _mm512_loadu_ps(in + WIDEST * i);                                                          \
+    x = _mm512_sub_ps(_mm512_sub_ps(x, high_##i), low_##i);                                        \
+    _mm512_storeu_ps(out + WIDEST * i, _mm512_mul_ps(x, inverse_##i));
+#define EACH_1(M) M(0)
+#define EACH_2(M) EACH_1(M) M(1)
+#define EACH_3(M) EACH_2(M) M(2)
+#define EACH_4(M) EACH_3(M) M(3)
+#define EACH_5(M) EACH_4(M) M(4)
+#define EACH_6(M) EACH_5(M) M(5)
+#define EACH_7(M) EACH_6(M) M(6)
+#define EACH_8(M) EACH_7(M) M(7)
+
+#define REGISTERS(v)                                                                               \
+    static WIDER void wider_##v(const struct window_scale *scale, const void *from, uint64_t n,    \
+                                void *to)                                                          \
+    {                                                                                              \
+        const float *in = from;                                                                    \
+        float *out = to;                                                                           \
+        __m512 x;                                                                                  \
+        EACH_##v(TABLE) for (; n >= (v)*WIDEST; n -= (v)*WIDEST)                                   \
+        {                                                                                          \
+            EACH_##v(VECTOR) in += (v)*WIDEST;                                                     \
+            out += (v)*WIDEST;                                                                     \
+        }                                                                                          \
+        for (uint64_t k = 0; k < n; k++) /* the tables begin anew with each turn */                \
+            one_f32(scale, (const uint8_t *)in, (uint8_t *)out, k, k);                             \
+    }
+REGISTERS(1)
+REGISTERS(2)
+REGISTERS(3)
+REGISTERS(4)
+REGISTERS(5)
+REGISTERS(6)
+REGISTERS(7)
+REGISTERS(8)
+
+/* Tables of one row that fill few vectors; NULL: none of them. */
+static scale_function *in_registers(uint32_t count)
+{
+    static scale_function *const wider[] = {wider_1, wider_2, wider_3, wider_4,
+                                            wider_5, wider_6, wider_7, wider_8};
+    uint64_t turn = least_multiple(count, WIDEST) / WIDEST;
+    if (turn > sizeof wider / sizeof wider[0] || !__builtin_cpu_supports("avx512vbmi"))
+        return NULL;
+    return wider[turn - 1];
+}
+
+static scale_function *fastest(scale_function *wide, scale_function *plain)
+{
+    unsigned a, b, c = 0, d;
+    int half = __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
+    return half && __builtin_cpu_supports("avx2") ? wide
+                                                  : plain; /* the latter asks the system too */
+}
+
+#else /* other processors: the compiler's own vectors of the plain loops */
+
+#define wide_f32 plain_f32
+#define wide_f16 plain_f16
+#define wide_bf16 plain_bf16
+#define wide_f64 plain_f64
+
+static scale_function *fastest(scale_function *wide, scale_function *plain)
+{
+    (void)wide;
+    return plain;
+}
+
+static scale_function *in_registers(uint32_t count)
+{
+    (void)count;
+    return NULL;
+}
+
+#endif
+
+/* --- making ----------------------------------------------------------------------------------- */
+
+static void choose_functions(struct window_scale *scale, enum stk_dtype dtype, uint32_t count)
+{
+    switch (dtype) {
+    case STK_F16:
+        scale->plain = plain_f16;
+        scale->run = fastest(wide_f16, plain_f16);
+        break;
+    case STK_BF16:
+        scale->plain = plain_bf16;
+        scale->run = fastest(wide_bf16, plain_bf16);
+        break;
+    case STK_F64:
+        scale->plain = plain_f64;
+        scale->run = fastest(wide_f64, plain_f64);
+        break;
+    default:
+        scale->plain = plain_f32;
+        scale->run = in_registers(count);
+        if (!scale->run)
+            scale->run = fastest(wide_f32, plain_f32);
+    }
+}
+
+/* Whole vectors, and many of them; a long row is a period of its own. */
+static uint64_t period_of(uint32_t count)
+{
+    uint64_t period = least_multiple(count, WIDEST);
+    if (period > PERIOD_MOST)
+        return count;
+    return (PERIOD_LEAST + period - 1) / period * period;
+}
+
+static void tables_fill(struct window_scale *scale, const struct scaler *scaler,
+                        const uint32_t *columns, uint32_t count)
+{
+    for (uint64_t k = 0; k < scale->period; k++) {
+        const struct scaler_column *column = &scaler->columns[columns[k % count]];
+        if (scale->center) {
+            scale->center[k] = column->center;
+            scale->factor[k] = 1 / column->scale;
+            continue;
+        }
+        scale->high[k] = (float)column->center;
+        scale->low[k] = (float)(column->center - (double)scale->high[k]);
+        scale->inverse[k] = (float)(1 / column->scale);
+    }
+}
+
+stk_status window_scale_init(struct window_scale *scale, const struct scaler *scaler,
+                             const uint32_t *columns, uint32_t count, enum stk_dtype dtype,
+                             struct stk_error *err)
+{
+    *scale = (struct window_scale){.period = period_of(count)};
+    choose_functions(scale, dtype, count);
+    if (dtype == STK_F64) {
+        scale->center = memory_zero(scale->period, sizeof *scale->center);
+        scale->factor = memory_zero(scale->period, sizeof *scale->factor);
+    } else {
+        scale->high = memory_zero(scale->period, sizeof *scale->high);
+        scale->low = memory_zero(scale->period, sizeof *scale->low);
+        scale->inverse = memory_zero(scale->period, sizeof *scale->inverse);
+    }
+    int made = dtype == STK_F64 ? scale->center && scale->factor
+                                : scale->high && scale->low && scale->inverse;
+    if (!made) {
+        window_scale_reset(scale);
+        return fail_memory(err, scale->period * sizeof *scale->high);
+    }
+    tables_fill(scale, scaler, columns, count);
+    return STK_OK;
+}
+
+void window_scale_reset(struct window_scale *scale)
+{
+    memory_free(scale->high);
+    memory_free(scale->low);
+    memory_free(scale->inverse);
+    memory_free(scale->center);
+    memory_free(scale->factor);
+    *scale = (struct window_scale){0};
+}
