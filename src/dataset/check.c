@@ -15,6 +15,7 @@
 #include "codec/codec.h"
 #include "filter/filter.h"
 #include "format/format.h"
+#include "format/series_meta.h"
 #include "store/store.h"
 #include "work/cores.h"
 
@@ -220,6 +221,8 @@ static void check_formats(const struct check *check)
                                         *suffix);
         say(check, format->name, STK_CHECK_GOOD, "", "%s", len ? value : "by option or by folder");
     }
+    say(check, "series", STK_CHECK_GOOD, "", "a folder with %s and %s", SERIES_METADATA,
+        SERIES_ARRAY);
 }
 
 static void check_codecs(const struct check *check)

@@ -9,6 +9,8 @@
 #include "dataset/dataset_state.h"
 #include "dataset/index_keep.h"
 #include "dataset/names.h"
+#include "dataset/series_open.h"
+#include "dataset/series_state.h"
 
 /* ---- references ---------------------------------------------------------------------------- */
 
@@ -34,6 +36,7 @@ void dataset_source_free(struct dataset_source *source)
     store_close(source->store);
     dataset_fields_free(source);
     index_close(source->index);
+    series_free(source->series);
     memory_free(source->root);
     memory_free(source);
 }
@@ -99,7 +102,6 @@ static stk_status open_index(struct dataset_source *source, const struct names *
                              struct stk_error *err)
 {
     const char *root = names->list.root ? names->list.root : "";
-    source->chunk_limit = options->chunk_limit ? options->chunk_limit : UINT64_C(1) << 30;
     source->root = memory_text(root, strlen(root));
     if (!source->root)
         return fail_memory(err, strlen(root));
@@ -116,19 +118,44 @@ static stk_status open_index(struct dataset_source *source, const struct names *
     return status;
 }
 
+static stk_status refuse_window(const struct stk_dataset_options *options, const char *first,
+                                struct stk_error *err)
+{
+    if (!options->window)
+        return STK_OK;
+    stk_status status =
+        fail(err, STK_USAGE, "windows are cut from a series, and %s is none", first);
+    fail_remedy(err, "leave out window, horizon, split and their like, or pack the tables first: "
+                     "stoker pack --to series");
+    return status;
+}
+
+static enum names_series series_policy(const struct stk_dataset_options *options)
+{
+    if (!options->format)
+        return NAMES_SERIES_FOUND;
+    return strcmp(options->format, "series") ? NAMES_SERIES_NONE : NAMES_SERIES_WANTED;
+}
+
 static stk_status open_source(struct dataset_source *source, const char *const *sources,
                               uint32_t source_count, const struct stk_dataset_options *options,
                               struct stk_error *err)
 {
-    struct names names;
+    struct names names = {.policy = series_policy(options)};
     stk_status status = names_expand(&names, sources, source_count, err);
     if (status)
         return status;
-    status = open_index(source, &names, options, sources[0], err);
+    source->chunk_limit = options->chunk_limit ? options->chunk_limit : UINT64_C(1) << 30;
+    if (names.series)
+        status = series_open(source, names.series, options, err);
+    else
+        status = refuse_window(options, sources[0], err);
+    if (!status && !names.series)
+        status = open_index(source, &names, options, sources[0], err);
     names_free(&names);
     if (!status)
         status = open_store(source, err);
-    if (!status)
+    if (!status && !source->series)
         status = dataset_fields_make(source, options->fields, options->field_count, err);
     return status;
 }
@@ -151,8 +178,9 @@ stk_status stk_dataset_open(struct stk_context *context, struct stk_dataset **ou
         status = dataset_new(&dataset, source, NULL, err);
     if (status)
         goto done;
-    source = NULL; /* the dataset's now */
-    status = dataset_fields_probe(dataset, err);
+    source = NULL;                /* the dataset's now */
+    if (!dataset->source->series) /* its fields are known */
+        status = dataset_fields_probe(dataset, err);
     if (status)
         goto done;
     *out = dataset;

@@ -6,14 +6,7 @@
 
 #include "base/fail.h"
 #include "base/memory.h"
-#include "base/text.h"
-
-struct spec {
-    const char *names; /* "jpg;png" */
-    size_t len;
-    int optional;
-    enum stk_kind kind;
-};
+#include "dataset/name_guess.h"
 
 /* ---- the text of a spec -------------------------------------------------------------------- */
 
@@ -34,7 +27,7 @@ static int kind_parse(const char *text, size_t len, enum stk_kind *kind)
     return 0;
 }
 
-static int take_mark(struct spec *spec)
+static int take_mark(struct field_spec *spec)
 {
     if (!spec->len || spec->names[spec->len - 1] != '?')
         return 0;
@@ -43,10 +36,9 @@ static int take_mark(struct spec *spec)
     return 1;
 }
 
-/* NAME(;NAME)*, with ? and =KIND behind, in either order. */
-static stk_status spec_parse(struct spec *spec, const char *text, struct stk_error *err)
+stk_status field_spec_parse(struct field_spec *spec, const char *text, struct stk_error *err)
 {
-    *spec = (struct spec){.names = text, .len = strlen(text)};
+    *spec = (struct field_spec){.names = text, .len = strlen(text)};
     take_mark(spec);
     const char *equal = memrchr(text, '=', spec->len);
     if (equal) {
@@ -77,48 +69,13 @@ static uint32_t field_number(const struct index *index, const char *name, size_t
     return UINT32_MAX;
 }
 
-/* Letters to change, add or take away, looking at the first 32. */
-static uint32_t distance(const char *a, const char *b)
-{
-    uint32_t row[33];
-    size_t a_len = strnlen(a, 32), b_len = strnlen(b, 32);
-    for (uint32_t j = 0; j <= b_len; j++)
-        row[j] = j;
-    for (uint32_t i = 1; i <= a_len; i++) {
-        uint32_t diagonal = row[0];
-        row[0] = i;
-        for (uint32_t j = 1; j <= b_len; j++) {
-            uint32_t change = diagonal + (a[i - 1] != b[j - 1]);
-            uint32_t add = (row[j] < row[j - 1] ? row[j] : row[j - 1]) + 1;
-            diagonal = row[j];
-            row[j] = change < add ? change : add;
-        }
-    }
-    return row[b_len];
-}
-
 static stk_status no_field(const struct index *index, const char *name, struct stk_error *err)
 {
-    struct text there = {0};
-    const char *nearest = NULL;
-    uint32_t least = 3;
-    for (uint32_t i = 0; i < index_field_count(index); i++) {
-        const char *own = index_field(index, i)->name;
-        uint32_t far = distance(name, own);
-        text_format(&there, "%s%s", i ? ", " : "", own);
-        if (far < least) {
-            least = far;
-            nearest = own;
-        }
-    }
-    stk_status status = fail(err, STK_NOT_FOUND, "there is no field \"%s\"", name);
-    const char *list = there.data ? there.data : "none";
-    if (nearest)
-        fail_remedy(err, "did you mean \"%s\"? fields: %s", nearest, list);
-    else
-        fail_remedy(err, "fields: %s", list);
+    struct name_guess guess = {.wanted = name};
+    for (uint32_t i = 0; i < index_field_count(index); i++)
+        name_guess_add(&guess, index_field(index, i)->name);
+    stk_status status = name_guess_fail(&guess, "field", err);
     fail_field(err, name);
-    text_free(&there);
     return status;
 }
 
@@ -184,7 +141,7 @@ static stk_status add_alternatives(struct dataset_field *field, const struct ind
 }
 
 static stk_status field_init(struct dataset_field *field, const struct index *index,
-                             const struct spec *spec, struct stk_error *err)
+                             const struct field_spec *spec, struct stk_error *err)
 {
     char *name = memory_text(spec->names, spec->len);
     if (!name)
@@ -210,8 +167,22 @@ static stk_status field_init(struct dataset_field *field, const struct index *in
     return STK_OK;
 }
 
-static stk_status refuse_same(const struct dataset_source *source, uint32_t field,
-                              struct stk_error *err)
+stk_status dataset_fields_room(struct dataset_source *source, uint32_t count, struct stk_error *err)
+{
+    if (count == 0)
+        return fail(err, STK_USAGE, "no field is asked for");
+    if (count > DATASET_MAX_FIELDS) {
+        stk_status status =
+            fail(err, STK_LIMIT, "%u fields, over the limit of %d", count, DATASET_MAX_FIELDS);
+        fail_remedy(err, "name those you want (fields=)");
+        return status;
+    }
+    source->fields = memory_zero(count, sizeof *source->fields);
+    return source->fields ? STK_OK : fail_memory(err, count * sizeof *source->fields);
+}
+
+stk_status dataset_fields_refuse_same(const struct dataset_source *source, uint32_t field,
+                                      struct stk_error *err)
 {
     for (uint32_t i = 0; i < field; i++)
         if (!strcmp(source->fields[i].field.name, source->fields[field].field.name))
@@ -224,33 +195,25 @@ stk_status dataset_fields_make(struct dataset_source *source, const char *const 
                                uint32_t count, struct stk_error *err)
 {
     const struct index *index = source->index;
-    stk_status status = STK_OK;
     if (!specs)
         count = index_field_count(index);
-    if (count == 0)
-        return fail(err, STK_USAGE, "no field is asked for");
-    if (count > DATASET_MAX_FIELDS) {
-        status = fail(err, STK_LIMIT, "%u fields, over the limit of %d", count, DATASET_MAX_FIELDS);
-        fail_remedy(err, "name those you want (fields=)");
+    stk_status status = dataset_fields_room(source, count, err);
+    if (status)
         return status;
-    }
-    source->fields = memory_zero(count, sizeof *source->fields);
-    if (!source->fields)
-        return fail_memory(err, count * sizeof *source->fields);
     source->plain = count == index_field_count(index);
     for (uint32_t i = 0; i < count && !status; i++) {
         struct dataset_field *field = &source->fields[i];
         const char *text = specs ? specs[i] : index_field(index, i)->name;
-        struct spec spec = {.names = text, .len = strlen(text)};
+        struct field_spec spec = {.names = text, .len = strlen(text)};
         if (!specs)
             spec.optional = index_field(index, i)->missing > 0;
         else if (field_number(index, text, spec.len) == UINT32_MAX)
-            status = spec_parse(&spec, text, err);
+            status = field_spec_parse(&spec, text, err);
         source->field_count = i + 1;
         if (!status)
             status = field_init(field, index, &spec, err);
         if (!status)
-            status = refuse_same(source, i, err);
+            status = dataset_fields_refuse_same(source, i, err);
         if (field->alternative_count != 1 || field->alternatives[0] != i)
             source->plain = 0;
     }

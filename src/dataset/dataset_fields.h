@@ -7,6 +7,25 @@
 
 #include "dataset/dataset_state.h"
 
+/* One field as it was asked for. */
+struct field_spec {
+    const char *names; /* "jpg;png" */
+    size_t len;
+    int optional;
+    enum stk_kind kind;
+};
+
+/* NAME(;NAME)*, with ? and =KIND behind, in either order. spec->names points into text. */
+STK_CHECK stk_status field_spec_parse(struct field_spec *spec, const char *text,
+                                      struct stk_error *err);
+
+/* Makes room for count fields; source->field_count is still 0. */
+STK_CHECK stk_status dataset_fields_room(struct dataset_source *source, uint32_t count,
+                                         struct stk_error *err);
+/* STK_USAGE when a field before it has the same name. */
+STK_CHECK stk_status dataset_fields_refuse_same(const struct dataset_source *source, uint32_t field,
+                                                struct stk_error *err);
+
 /* Fills source->fields from the specs, or from all of the index's fields. */
 STK_CHECK stk_status dataset_fields_make(struct dataset_source *source, const char *const *specs,
                                          uint32_t count, struct stk_error *err);

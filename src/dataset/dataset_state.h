@@ -10,6 +10,8 @@
 #include "dataset/dataset_view.h"
 #include "dataset/subset.h"
 
+struct series; /* series_state.h */
+
 /* What a dataset and all its subsets share. */
 struct dataset_source {
     _Atomic uint32_t references; /* pairs with itself: the last one to give back sees all */
@@ -17,6 +19,7 @@ struct dataset_source {
     char *root; /* of the objects' names */
     struct index *index;
     struct store *store;
+    struct series *series; /* NULL: samples are stored, not windows */
     struct dataset_field *fields;
     uint32_t field_count;
     int plain; /* the fields are the index's, one to one */

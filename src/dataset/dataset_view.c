@@ -6,6 +6,7 @@
 #include "base/fail.h"
 #include "base/memory.h"
 #include "dataset/dataset_state.h"
+#include "dataset/series_state.h"
 
 #define VIEW_FIND_BLOCK 256 /* keys looked at before the next positions are mapped */
 
@@ -89,7 +90,7 @@ void dataset_explain(const struct stk_dataset *dataset, uint64_t sample, uint32_
 {
     const struct dataset_source *source = dataset->source;
     struct stk_bytes key = {0};
-    char scratch[24];
+    char scratch[INDEX_KEY_SCRATCH];
     if (!err)
         return;
     if (extent)
@@ -186,12 +187,36 @@ stk_status stk_dataset_sample(const struct stk_dataset *dataset, uint64_t positi
 stk_status stk_dataset_key(const struct stk_dataset *dataset, uint64_t position,
                            struct stk_bytes *key, struct stk_error *err)
 {
-    static _Thread_local char scratch[24]; /* keys of an array's rows are made when asked for */
+    /* keys of rows and windows are made when asked for */
+    static _Thread_local char scratch[INDEX_KEY_SCRATCH];
     uint64_t sample;
     *key = (struct stk_bytes){0};
     stk_status status = stk_dataset_sample(dataset, position, &sample, err);
     if (!status)
         status = index_key(dataset->source->index, sample, scratch, key, err);
+    return status;
+}
+
+/* The position of a sample of the index; STK_NOWHERE: the (sub)set does not have it. */
+static uint64_t position_of(const struct stk_dataset *dataset, uint64_t sample)
+{
+    uint64_t position = dataset->parent ? position_of(dataset->parent, sample) : sample;
+    if (dataset->parent && position != STK_NOWHERE)
+        position = subset_find(&dataset->subset, position);
+    return position;
+}
+
+/* Windows may be far too many for a walk. */
+static stk_status find_window(const struct stk_dataset *dataset, const char *key,
+                              uint64_t *position, struct stk_error *err)
+{
+    uint64_t sample = series_find_key(dataset->source, key);
+    *position = sample == STK_NOWHERE ? STK_NOWHERE : position_of(dataset, sample);
+    if (*position != STK_NOWHERE)
+        return STK_OK;
+    stk_status status = fail(err, STK_NOT_FOUND, "no sample has the key \"%s\"", key);
+    fail_remedy(err, "the key of a window is ENTITY:START, its first row counted from the entity's "
+                     "first");
     return status;
 }
 
@@ -201,6 +226,8 @@ stk_status stk_dataset_find(const struct stk_dataset *dataset, const char *key, 
     size_t len = strlen(key);
     uint64_t samples[VIEW_FIND_BLOCK];
     *position = STK_NOWHERE;
+    if (dataset->source->series)
+        return find_window(dataset, key, position, err);
     for (uint64_t at = 0; at < dataset->samples; at += VIEW_FIND_BLOCK) {
         uint64_t left = dataset->samples - at;
         uint32_t n = left < VIEW_FIND_BLOCK ? (uint32_t)left : VIEW_FIND_BLOCK;
@@ -208,7 +235,7 @@ stk_status stk_dataset_find(const struct stk_dataset *dataset, const char *key, 
             samples[i] = at + i;
         dataset_samples(dataset, samples, n);
         for (uint32_t i = 0; i < n; i++) {
-            char scratch[24];
+            char scratch[INDEX_KEY_SCRATCH];
             struct stk_bytes own;
             stk_status status = index_key(dataset->source->index, samples[i], scratch, &own, err);
             if (status)
@@ -255,7 +282,7 @@ stk_status stk_dataset_place(const struct stk_dataset *dataset, uint64_t positio
     if (extent.object == EXTENT_NONE)
         return STK_NOT_FOUND;
     if (extent.object == EXTENT_VALUE)
-        return STK_OK; /* a class: made from the folder's name, it lies nowhere */
+        return STK_OK; /* a class, a window's number: it lies nowhere */
     uint32_t object = extent.object;
     if (object >= objects) {
         struct chunk chunk;

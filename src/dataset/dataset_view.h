@@ -8,6 +8,7 @@
 #include "codec/codec.h"
 #include "index/index.h"
 #include "store/store.h"
+#include "transform/window_gather.h"
 
 #define DATASET_MAX_ALTERNATIVES 8
 #define DATASET_MAX_FIELDS 256
@@ -27,10 +28,18 @@ struct dataset_field {
     uint32_t head;
     uint8_t head_bytes[256]; /* the first min(head, 256) */
     uint64_t probed;         /* the sample it was probed on; STK_NOWHERE: none (see below) */
+    /* Rows of a series that are not taken as they lie: some columns of them, scaled, or padded in
+     * front. A value of `length` stored bytes (a multiple of the gather's row) fills the last rows
+     * of the payload; what is before them is 0. NULL: as they lie. */
+    const struct window_gather *gather;
+    int is_mask; /* the extent's value is how many of the last bytes of the payload are 1 */
 };
 
 /* A TENSOR field that no sample has, or whose first values are all damaged, is not probed: its
  * shape is uint8 (0), payload and head are 0, and each value says itself what is wrong with it. */
+
+/* The stored array of times, one int64 a row; UINT32_MAX when the dataset has none. */
+uint32_t dataset_time_object(const struct stk_dataset *dataset);
 
 const struct index *dataset_index(const struct stk_dataset *dataset);
 struct store *dataset_store(const struct stk_dataset *dataset);

@@ -13,6 +13,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "dataset/braces.h"
+#include "dataset/series_find.h"
 #include "format/format.h"
 
 #define NAMES_MAX_SOURCE 8192 /* bytes in one source; bounds the depth of nested braces */
@@ -125,8 +126,49 @@ static int name_compare(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
+static stk_status no_series(const char *path, struct stk_error *err)
+{
+    stk_status status = fail(err, STK_USAGE, "%s is no series", path);
+    fail_remedy(err, "name the folder that holds metadata.json and all_features.mmap");
+    return status;
+}
+
+/* Notes the folder when path means a series; *taken says so. */
+static stk_status add_series(struct names *names, const char *path, int *taken,
+                             struct stk_error *err)
+{
+    size_t len = 0;
+    *taken = 0;
+    if (names->policy == NAMES_SERIES_FOUND)
+        len = series_find(path);
+    else if (names->policy == NAMES_SERIES_WANTED && !(len = series_find_folder(path)))
+        return no_series(path, err);
+    if (!len)
+        return STK_OK;
+    if (names->series) {
+        stk_status status = fail(err, STK_USAGE,
+                                 "%s and %s are two series, and one is opened at a "
+                                 "time",
+                                 names->series, path);
+        fail_remedy(err, "open each by itself, or pack their tables into one");
+        return status;
+    }
+    *taken = 1;
+    names->series = memory_text(path, len);
+    return names->series ? STK_OK : fail_memory(err, len);
+}
+
+static stk_status refuse_mixed(const struct names *names, struct stk_error *err)
+{
+    if (!names->series || !names->list.count)
+        return STK_OK;
+    return fail(err, STK_USAGE, "%s is a series, but %s is not: one dataset has one format",
+                names->series, names->list.items[0].name);
+}
+
 static stk_status add_path(struct names *names, const char *path, struct stk_error *err)
 {
+    int taken;
     struct stat info;
     if (stat(path, &info)) {
         int number = errno == ENOTDIR ? ENOENT : errno;
@@ -134,6 +176,9 @@ static stk_status add_path(struct names *names, const char *path, struct stk_err
         fail_at(err, path, STK_NOWHERE);
         return status;
     }
+    stk_status status = add_series(names, path, &taken, err);
+    if (status || taken)
+        return status;
     names->from_folder |= S_ISDIR(info.st_mode);
     return list_add(&names->list, path, err);
 }
@@ -271,14 +316,16 @@ stk_status names_expand(struct names *names, const char *const *sources, uint32_
                         struct stk_error *err)
 {
     stk_status status = STK_OK;
-    *names = (struct names){0};
+    *names = (struct names){.policy = names->policy};
     if (!count)
         return fail(err, STK_USAGE, "no source was given");
     for (uint32_t i = 0; i < count && !status; i++)
         status = add_one(names, sources[i], 0, err);
+    if (!status)
+        status = refuse_mixed(names, err);
     if (!status && (names->from_folder || names->from_glob))
         drop_beside(&names->list);
-    if (!status && !names->list.count)
+    if (!status && !names->list.count && !names->series)
         status =
             fail(err, STK_NOT_FOUND, "%s holds no samples: there is no file in it", sources[0]);
     if (!status)
@@ -293,5 +340,6 @@ stk_status names_expand(struct names *names, const char *const *sources, uint32_
 void names_free(struct names *names)
 {
     list_free(&names->list);
+    memory_free(names->series);
     *names = (struct names){0};
 }

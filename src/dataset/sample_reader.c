@@ -208,8 +208,16 @@ static struct stk_bytes stored_bytes(const struct stk_reader *reader, uint32_t f
                               reader->extents[field].length};
 }
 
+/* Made from what is stored, and not by a codec: rows of a series, or the mask of a window. */
+static int is_gathered(const struct dataset_field *field)
+{
+    return field->gather || field->is_mask;
+}
+
 static int stays(const struct stk_reader *reader, uint32_t field)
 {
+    if (is_gathered(&reader->dataset->source->fields[field]))
+        return 0;
     uint64_t payload = reader->starts[field] + reader->shapes[field].head;
     return payload % READER_ALIGN == 0;
 }
@@ -224,7 +232,8 @@ static stk_status measure(struct stk_reader *reader, uint64_t *scratch, uint64_t
     for (uint32_t f = 0; f < source->field_count; f++) {
         const struct dataset_field *field = &source->fields[f];
         struct codec_shape *shape = &reader->shapes[f];
-        if (field->field.kind != STK_KIND_TENSOR || !is_stored(&reader->extents[f]))
+        if (field->field.kind != STK_KIND_TENSOR ||
+            !(is_stored(&reader->extents[f]) || field->is_mask))
             continue;
         struct stk_bytes bytes = stored_bytes(reader, f);
         stk_status status = STK_OK;
@@ -247,6 +256,29 @@ static stk_status measure(struct stk_reader *reader, uint64_t *scratch, uint64_t
                                                 : fail_memory(err, UINT64_MAX);
 }
 
+/* The last rows of a window are those that are there; what is before them is 0. */
+static stk_status gather(const struct stk_reader *reader, uint32_t f, uint8_t *to,
+                         struct stk_error *err)
+{
+    const struct dataset_field *field = &reader->dataset->source->fields[f];
+    const struct extent *extent = &reader->extents[f];
+    uint64_t made = extent->offset, rows = 0; /* bytes at the end; a mask has one a row */
+    if (!field->is_mask) {
+        rows = extent->length / window_gather_row_bytes(field->gather);
+        made = rows * (field->payload / (uint64_t)field->field.shape.shape[0]);
+    }
+    if (made > field->payload)
+        return fail(err, STK_CORRUPT, "%" PRIu64 " bytes are no window of the series",
+                    extent->length);
+    memset(to, 0, field->payload - made);
+    to += field->payload - made;
+    if (field->is_mask)
+        memset(to, 1, made);
+    else
+        window_gather_copy(field->gather, reader->stored.data + reader->starts[f], rows, to);
+    return STK_OK;
+}
+
 /* *at: the next free place in made; moves on when the tensor goes there. */
 static stk_status decode_tensor(struct stk_reader *reader, uint32_t f, uint64_t *at,
                                 struct stk_tensor *to, struct stk_error *err)
@@ -258,6 +290,8 @@ static stk_status decode_tensor(struct stk_reader *reader, uint32_t f, uint64_t 
     if (!stays(reader, f)) {
         to->data = reader->made.data + *at;
         *at += align_up(stk_tensor_size(to));
+        if (is_gathered(field))
+            return gather(reader, f, to->data, err);
         return field->codec->decode(&bytes, to, err);
     }
     struct stk_bytes head = {bytes.data, shape->head};
@@ -327,6 +361,50 @@ stk_status reader_read_sample(struct stk_reader *reader, uint64_t sample, struct
     return status;
 }
 
+/* The bytes that a gathered value is made of say little: columns that nobody asked for, and no
+ * padding. So they are given as read gives them. */
+static stk_status gathered_bytes(struct stk_reader *reader, uint64_t sample, uint32_t field,
+                                 struct stk_bytes *bytes, struct stk_error *err)
+{
+    const struct dataset_field *own = &reader->dataset->source->fields[field];
+    const struct extent *extent = &reader->extents[field];
+    stk_status status = buffer_reserve(&reader->made, own->payload + 1, err);
+    if (!status && is_stored(extent)) {
+        reader->starts[field] = 0;
+        status = buffer_reserve(&reader->stored, extent->length + 1, err);
+        if (!status)
+            status = read_stored(reader, extent, reader->stored.data, err);
+    }
+    if (!status)
+        status = gather(reader, field, reader->made.data, err);
+    if (status)
+        dataset_explain(reader->dataset, sample, field, extent, err);
+    else
+        *bytes = (struct stk_bytes){reader->made.data, own->payload};
+    return status;
+}
+
+static stk_status stored_value(struct stk_reader *reader, uint64_t sample, uint32_t field,
+                               struct stk_bytes *bytes, struct stk_error *err)
+{
+    const struct extent *extent = &reader->extents[field];
+    int number = extent->object == EXTENT_VALUE;
+    stk_status status =
+        buffer_reserve(&reader->stored, number ? READER_ALIGN : extent->length + 1, err);
+    if (status)
+        return status;
+    bytes->data = reader->stored.data;
+    bytes->len = extent->length;
+    if (number)
+        bytes->len = (size_t)snprintf((char *)reader->stored.data, READER_ALIGN, "%" PRId64,
+                                      (int64_t)extent->offset);
+    else
+        status = read_stored(reader, extent, reader->stored.data, err);
+    if (status)
+        dataset_explain(reader->dataset, sample, field, extent, err);
+    return status;
+}
+
 stk_status stk_reader_bytes(struct stk_reader *reader, uint64_t position, uint32_t field,
                             struct stk_bytes *bytes, struct stk_error *err)
 {
@@ -341,23 +419,10 @@ stk_status stk_reader_bytes(struct stk_reader *reader, uint64_t position, uint32
             dataset_resolve(reader->dataset, &sample, 1, reader->scratch, reader->extents, err);
     if (status)
         return status;
-    const struct extent *extent = &reader->extents[field];
-    if (extent->object == EXTENT_NONE)
+    if (reader->extents[field].object == EXTENT_NONE)
         return missing(reader, sample, field, err);
-    int number = extent->object == EXTENT_VALUE;
-    status = buffer_reserve(&reader->stored, number ? READER_ALIGN : extent->length + 1, err);
-    if (status)
-        return status;
-    bytes->data = reader->stored.data;
-    bytes->len = extent->length;
-    if (number)
-        bytes->len = (size_t)snprintf((char *)reader->stored.data, READER_ALIGN, "%" PRId64,
-                                      (int64_t)extent->offset);
-    else
-        status = read_stored(reader, extent, reader->stored.data, err);
-    if (status)
-        dataset_explain(reader->dataset, sample, field, extent, err);
-    return status;
+    return is_gathered(&source->fields[field]) ? gathered_bytes(reader, sample, field, bytes, err)
+                                               : stored_value(reader, sample, field, bytes, err);
 }
 
 stk_status stk_reader_new(struct stk_dataset *dataset, struct stk_reader **out,

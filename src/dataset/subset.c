@@ -114,6 +114,18 @@ static uint64_t bits_select(const struct subset *subset, uint64_t rank)
     }
 }
 
+/* How many bits are set before this one; STK_NOWHERE when it is not set itself. */
+static uint64_t bits_rank(const struct subset *subset, uint64_t bit)
+{
+    uint64_t block = bit / SUBSET_BLOCK, mask = UINT64_C(1) << bit % 64;
+    if (block >= subset->block_count || !(subset->words[bit / 64] & mask))
+        return STK_NOWHERE;
+    uint64_t rank = subset->before[block];
+    for (uint64_t word = block * SUBSET_WORDS; word < bit / 64; word++)
+        rank += (uint64_t)__builtin_popcountll(subset->words[word]);
+    return rank + (uint64_t)__builtin_popcountll(subset->words[bit / 64] & (mask - 1));
+}
+
 static stk_status select_check(uint64_t n, const uint64_t *positions, uint64_t count, int *sorted,
                                struct stk_error *err)
 {
@@ -196,4 +208,26 @@ void subset_map(const struct subset *subset, uint64_t *positions, uint32_t n)
             positions[i] = subset->list[positions[i]];
         break;
     }
+}
+
+uint64_t subset_find(const struct subset *subset, uint64_t position)
+{
+    uint64_t place = STK_NOWHERE;
+    switch (subset->kind) {
+    case SUBSET_RANGE:
+        place = position - subset->first; /* wraps past the count when it is before the first */
+        break;
+    case SUBSET_SHUFFLED:
+        if (subset->count)
+            place = permutation_find(&subset->shuffle, position) - subset->first;
+        break;
+    case SUBSET_BITS:
+        place = bits_rank(subset, position);
+        break;
+    case SUBSET_LIST:
+        for (place = 0; place < subset->count && subset->list[place] != position;)
+            place++;
+        break;
+    }
+    return place < subset->count ? place : STK_NOWHERE;
 }

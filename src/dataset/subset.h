@@ -36,6 +36,8 @@ STK_CHECK stk_status subset_select(struct subset *subset, uint64_t n, const uint
                                    uint64_t count, struct stk_error *err);
 void subset_reset(struct subset *subset);
 
+/* The first place that maps to this position; STK_NOWHERE: none. A walk only over a LIST. */
+uint64_t subset_find(const struct subset *subset, uint64_t position);
 /* In place; each is < subset->count. */
 void subset_map(const struct subset *subset, uint64_t *positions, uint32_t n);
 

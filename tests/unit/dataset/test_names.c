@@ -93,7 +93,7 @@ static void expand(struct names *names, const char *const *sources, uint32_t cou
 
 static void check_names(struct fixture *fixture, const char *source, const char *expected)
 {
-    struct names names;
+    struct names names = {0};
     char text[1024] = "";
     const char *path = strstr(source, "://") ? source : path_of(fixture, source);
     expand(&names, &path, 1);
@@ -129,7 +129,7 @@ static void each_kind_of_source_names_its_objects(void **state)
 static void relative_paths_are_taken_from_the_working_folder(void **state)
 {
     struct fixture *fixture = *state;
-    struct names names;
+    struct names names = {0};
     const char *source = "s-1.tar";
     char before[4096];
     touch(fixture, "s-1.tar");
@@ -149,7 +149,7 @@ static void a_list_of_sources_keeps_its_order_under_one_root(void **state)
     touch(fixture, "b/1.tar");
     touch(fixture, "a/2.tar");
     const char *sources[] = {path_of(fixture, "b/1.tar"), path_of(fixture, "a/*.tar")};
-    struct names names;
+    struct names names = {0};
     expand(&names, sources, 2);
     assert_string_equal(names.list.root, fixture->root);
     assert_string_equal(names.list.items[0].name, "b/1.tar");
@@ -184,7 +184,7 @@ static void what_is_named_is_never_left_out(void **state)
 
 static void check_refused(const char *source, stk_status status, const char *words)
 {
-    struct names names;
+    struct names names = {0};
     struct stk_error err = {0};
     assert_int_equal(names_expand(&names, &source, 1, &err), status);
     if (!strstr(err.what, words) && !strstr(err.object, words))
@@ -217,7 +217,7 @@ static void other_schemes_are_refused(void **state)
 static void an_object_named_twice_is_refused(void **state)
 {
     struct fixture *fixture = *state;
-    struct names names;
+    struct names names = {0};
     struct stk_error err = {0};
     touch(fixture, "s-1.tar");
     const char *sources[] = {path_of(fixture, "s-1.tar"), path_of(fixture, "./s-*.tar")};
@@ -246,6 +246,42 @@ static void the_key_of_the_sources_moves_with_the_data(void **state)
     names_free(&glob);
 }
 
+static void check_series(struct fixture *fixture, enum names_series policy, const char *source,
+                         const char *expected)
+{
+    struct names names = {.policy = policy};
+    const char *path = path_of(fixture, source);
+    expand(&names, &path, 1);
+    if (expected)
+        assert_string_equal(names.series, path_of(fixture, expected));
+    else
+        assert_null(names.series);
+    assert_int_equal(names.list.count > 0, !expected);
+    names_free(&names);
+}
+
+static void a_folder_with_an_array_of_rows_is_a_series(void **state)
+{
+    struct fixture *fixture = *state;
+    make_folder(path_of(fixture, "series"));
+    make_folder(path_of(fixture, "others"));
+    touch(fixture, "series/metadata.json");
+    touch(fixture, "others/metadata.json");
+    check_series(fixture, NAMES_SERIES_FOUND, "series", NULL);
+    touch(fixture, "series/all_features.mmap");
+    check_series(fixture, NAMES_SERIES_FOUND, "series", "series");
+    check_series(fixture, NAMES_SERIES_FOUND, "series//", "series");
+    check_series(fixture, NAMES_SERIES_FOUND, "series/metadata.json", "series");
+    check_series(fixture, NAMES_SERIES_FOUND, "s*s", "series");
+    check_series(fixture, NAMES_SERIES_FOUND, "series/all_features.mmap", NULL);
+    check_series(fixture, NAMES_SERIES_FOUND, "others", NULL);
+    check_series(fixture, NAMES_SERIES_FOUND, "others/metadata.json", NULL);
+    check_series(fixture, NAMES_SERIES_NONE, "series", NULL);
+    check_series(fixture, NAMES_SERIES_WANTED, "others", "others");
+    make_file(path_of(fixture, "others/metadata.json"), "{\"format\": \"stoker series\"}", 27);
+    check_series(fixture, NAMES_SERIES_FOUND, "others", "others");
+}
+
 #define WITH_FOLDER(test) cmocka_unit_test_setup_teardown(test, fixture_open, fixture_close)
 
 int main(void)
@@ -263,6 +299,7 @@ int main(void)
         cmocka_unit_test(other_schemes_are_refused),
         WITH_FOLDER(an_object_named_twice_is_refused),
         WITH_FOLDER(the_key_of_the_sources_moves_with_the_data),
+        WITH_FOLDER(a_folder_with_an_array_of_rows_is_a_series),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

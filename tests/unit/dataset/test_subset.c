@@ -18,6 +18,17 @@ static uint64_t at(const struct subset *subset, uint64_t position)
     return position;
 }
 
+/* The first place of each of n positions, by trying all. */
+static void check_find(const struct subset *subset, uint64_t n)
+{
+    for (uint64_t position = 0; position < n; position++) {
+        uint64_t expected = STK_NOWHERE;
+        for (uint64_t i = 0; i < subset->count && expected == STK_NOWHERE; i++)
+            expected = at(subset, i) == position ? i : STK_NOWHERE;
+        assert_int_equal(subset_find(subset, position), expected);
+    }
+}
+
 /* ---- split --------------------------------------------------------------------------------- */
 
 static void check_split(uint64_t n, const double *shares, uint32_t parts, uint64_t total)
@@ -165,6 +176,34 @@ static void a_position_past_the_end_is_refused(void **state)
     assert_non_null(strstr(err.what, "10"));
 }
 
+static void positions_are_found_in_every_kind_of_subset(void **state)
+{
+    (void)state;
+    enum { N = 5000 };
+    static uint64_t chosen[N];
+    const double shares[] = {0.3, 0.7};
+    struct subset subset;
+    for (uint32_t part = 0; part < 2; part++) {
+        assert_int_equal(subset_split(&subset, 700, shares, 2, part, 3, NULL), STK_OK);
+        check_find(&subset, 700);
+        subset_reset(&subset);
+    }
+    for (int kind = 0; kind < 3; kind++) {
+        uint64_t count = 0;
+        for (uint64_t i = 0; i < N; i++)
+            if (kind == 0 ? i >= 40 && i < 60 : kind == 1 ? i % 3 == 1 : i % 1000 == 7)
+                chosen[count++] = i;
+        if (kind == 2) /* a list: one comes twice, and out of order */
+            chosen[count++] = 7;
+        assert_int_equal(subset_select(&subset, N, chosen, count, NULL), STK_OK);
+        assert_int_equal(subset.kind, kind == 0   ? SUBSET_RANGE
+                                      : kind == 1 ? SUBSET_BITS
+                                                  : SUBSET_LIST);
+        check_find(&subset, N);
+        subset_reset(&subset);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -177,6 +216,7 @@ int main(void)
         cmocka_unit_test(a_sorted_selection_takes_a_bit_a_sample),
         cmocka_unit_test(runs_and_gaps_longer_than_a_block_are_found),
         cmocka_unit_test(a_position_past_the_end_is_refused),
+        cmocka_unit_test(positions_are_found_in_every_kind_of_subset),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
