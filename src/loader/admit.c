@@ -147,8 +147,10 @@ static stk_status admit_resolve(struct stk_loader *loader, struct slot *slot, st
 {
     if (!loader->early)
         return STK_OK;
-    plan_samples(loader->plan, &loader->cursor, slot->epoch, slot->share.first, slot->share.real,
-                 slot->samples);
+    struct plan_range range = {slot->epoch, slot->share.first, slot->share.real};
+    stk_status status = plan_samples(loader->plan, &loader->cursor, &range, slot->samples, err);
+    if (status)
+        return status;
     return dataset_resolve(loader->dataset, slot->samples, slot->share.real, loader->resolve,
                            slot->extents, err);
 }

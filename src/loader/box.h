@@ -28,6 +28,13 @@ struct field_layout {
     uint32_t side; /* bytes beside the batch a sample: the head before its payload, or a number in
                       ASCII; 0 for none */
     uint64_t side_at; /* where they begin in a slot's side memory */
+    uint64_t full; /* DENSE tensors: stored bytes of a value that fills its place; else STK_NOWHERE
+                    */
+    /* Rows of a series that are gathered: */
+    const struct window_gather *gather; /* NULL: taken as they lie */
+    uint64_t rows;                      /* of a whole value */
+    uint64_t row, to_row;               /* bytes of a stored row, and of one in the batch */
+    uint64_t rows_at; /* where they are read to in a span's memory; STK_NOWHERE: into the place */
 };
 
 struct layout {
@@ -36,7 +43,9 @@ struct layout {
     uint32_t capacity;  /* places in the largest batch */
     uint64_t item;      /* bytes of one sample in dense fields */
     uint64_t side_size; /* of a slot's side memory */
-    int variable;       /* some field is not DENSE: a box's size depends on its samples */
+    uint64_t rows; /* bytes of one sample in a span's memory: rows read before they are gathered */
+    int optional;  /* some field may be missing */
+    int variable;  /* some field is not DENSE: a box's size depends on its samples */
     int mask;
 };
 

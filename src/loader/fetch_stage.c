@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 
 #include "base/fail.h"
+#include "loader/fill_stage.h"
 
 /* Where maps reach the disk, values from this size on are read: a queue keeps a disk busier than
  * faults. */
@@ -12,10 +13,12 @@
 #define MERGE_GAP FETCH_WASTE
 #define MERGE_MOST (4 << 20)
 
-/* Where a value's bytes go: its head beside the batch, its payload into its place. */
-static void piece_aim(struct piece *piece, struct slot *slot, const struct field_layout *layout,
+/* Where a value's bytes go: its head beside the batch, its payload into its place. Rows to be
+ * gathered go to the end of their place, or beside when they are wider than it. */
+static void piece_aim(struct piece *piece, struct span *span, const struct field_layout *layout,
                       uint32_t place, uint32_t f)
 {
+    struct slot *slot = span->slot;
     const struct stk_batch_field *field = &slot->box->fields[f];
     piece->head = slot_side(slot, layout, place);
     piece->head_len = layout->side;
@@ -25,8 +28,12 @@ static void piece_aim(struct piece *piece, struct slot *slot, const struct field
     } else if (layout->field->field.kind == STK_KIND_INT) {
         piece->head_len = (uint32_t)piece->length;
         piece->to = NULL;
+    } else if (layout->gather && layout->rows_at != STK_NOWHERE) {
+        piece->to = span->rows + span->row_size * (place - span->first) + layout->rows_at;
     } else {
         piece->to = (uint8_t *)field->tensor.data + layout->item * place;
+        if (layout->gather)
+            piece->to += layout->item - piece->length;
     }
 }
 
@@ -34,6 +41,9 @@ static int value_is_expected(const struct field_layout *layout, const struct ext
 {
     if (layout->place != PLACE_DENSE)
         return 1;
+    if (layout->gather)
+        return extent->length == layout->full || (extent->length && extent->length < layout->full &&
+                                                  extent->length % layout->row == 0);
     if (layout->field->field.kind == STK_KIND_INT)
         return extent->length <= DATASET_MAX_INT_LENGTH;
     return extent->length == layout->field->head + layout->field->payload;
@@ -47,6 +57,28 @@ static void map_ask(const uint8_t *from, uint64_t length)
     madvise((void *)start, (uintptr_t)from + length - start, MADV_WILLNEED);
 }
 
+/* To be copied from a map. Short values are asked for now, long ones while others are copied. */
+static enum how value_is_mapped(struct span *span, uint32_t value, const uint8_t *from,
+                                uint64_t length)
+{
+    span->slot->from[value] = from;
+    span->copies++;
+    if (length < FILL_LONG)
+        __builtin_prefetch(from);
+    return HOW_MAP;
+}
+
+/* A field's values lie in one object as a rule: its map is looked up once a span. */
+static const uint8_t *map_of(struct worker *worker, uint32_t f, uint32_t object)
+{
+    struct known_map *known = &worker->maps[f];
+    if (known->object != object) {
+        struct store *store = dataset_store(worker->loader->dataset);
+        *known = (struct known_map){object, store_map(store, object)};
+    }
+    return known->data;
+}
+
 static enum how fetch_value(struct worker *worker, struct span *span, uint32_t place, uint32_t f)
 {
     struct stk_loader *loader = worker->loader;
@@ -54,7 +86,7 @@ static enum how fetch_value(struct worker *worker, struct span *span, uint32_t p
     const struct field_layout *layout = &loader->layout.fields[f];
     uint32_t value = place * loader->layout.field_count + f;
     const struct extent *extent = &slot->extents[value];
-    uint32_t objects = index_object_count(dataset_index(loader->dataset));
+    uint32_t objects = loader->objects;
     if (extent->object == EXTENT_NONE)
         return layout->field->field.optional ? HOW_MISSING : HOW_ODD;
     if (extent->object == EXTENT_VALUE)
@@ -64,27 +96,24 @@ static enum how fetch_value(struct worker *worker, struct span *span, uint32_t p
     if (extent->object >= objects) {
         const uint8_t *data = chunk_cache_data(loader->chunks, extent->object - objects);
         slot->from[value] = data ? data + extent->offset : NULL;
+        span->copies += data != NULL;
         return data ? HOW_MEMORY : HOW_ODD;
     }
     if (extent->length == 0)
         return HOW_PLACED;
     if (loader->mapped && (extent->length < READ_WHEN_COLD || !worker->cold)) {
-        const uint8_t *map = store_map(dataset_store(loader->dataset), extent->object);
-        if (map) {
-            slot->from[value] = map + extent->offset;
-            if (worker->cold)
-                map_ask(slot->from[value], extent->length);
-            else
-                __builtin_prefetch(slot->from[value]);
-            return HOW_MAP;
-        }
+        const uint8_t *map = map_of(worker, f, extent->object);
+        if (map && worker->cold)
+            map_ask(map + extent->offset, extent->length);
+        if (map)
+            return value_is_mapped(span, value, map + extent->offset, extent->length);
     }
     struct piece *piece = &span->pieces[span->piece_count++];
     *piece = (struct piece){.offset = extent->offset,
                             .length = extent->length,
                             .object = extent->object,
                             .value = value};
-    piece_aim(piece, slot, layout, place, f);
+    piece_aim(piece, span, layout, place, f);
     return HOW_PLACED;
 }
 
@@ -185,11 +214,33 @@ static stk_status fetch_resolve(struct worker *worker, struct span *span)
     struct slot *slot = span->slot;
     if (loader->early)
         return STK_OK;
-    plan_samples(loader->plan, NULL, slot->epoch, slot->share.first + span->first, span->count,
-                 slot->samples + span->first);
+    struct plan_range range = {slot->epoch, slot->share.first + span->first, span->count};
+    stk_status status = plan_samples(loader->plan, NULL, &range, slot->samples + span->first, NULL);
+    if (status)
+        return status;
     return dataset_resolve(
         loader->dataset, slot->samples + span->first, span->count, worker->resolve,
         slot->extents + (uint64_t)span->first * loader->layout.field_count, NULL);
+}
+
+/* Most values are like the one before: whole, and in the same mapped object. */
+static void fetch_sample(struct worker *worker, struct span *span, uint32_t place)
+{
+    const struct layout *layout = &worker->loader->layout;
+    struct slot *slot = span->slot;
+    uint32_t value = place * layout->field_count, before = span->piece_count;
+    for (uint32_t f = 0; f < layout->field_count; f++, value++) {
+        const struct extent *extent = &slot->extents[value];
+        const struct known_map *known = &worker->maps[f];
+        if (extent->object == known->object && extent->length == layout->fields[f].full &&
+            known->data && !worker->cold)
+            slot->how[value] =
+                (uint8_t)value_is_mapped(span, value, known->data + extent->offset, extent->length);
+        else
+            slot->how[value] = (uint8_t)fetch_value(worker, span, place, f);
+    }
+    if (span->piece_count > before + 1)
+        pieces_sort(span->pieces + before, span->piece_count - before);
 }
 
 void fetch_step(struct worker *worker, struct span *span)
@@ -198,14 +249,13 @@ void fetch_step(struct worker *worker, struct span *span)
     struct slot *slot = span->slot;
     uint32_t fields = worker->loader->layout.field_count;
     stk_status status = fetch_resolve(worker, span);
-    span->piece_count = span->read_count = span->open = 0;
-    for (uint32_t i = span->first; i < span->first + span->count; i++) {
-        uint32_t before = span->piece_count;
-        for (uint32_t f = 0; f < fields; f++)
-            slot->how[(uint64_t)i * fields + f] =
-                status ? HOW_ODD : (uint8_t)fetch_value(worker, span, i, f);
-        pieces_sort(span->pieces + before, span->piece_count - before);
-    }
+    span->piece_count = span->read_count = span->open = span->copies = 0;
+    for (uint32_t f = 0; f < fields; f++)
+        worker->maps[f].object = EXTENT_NONE;
+    for (uint32_t i = 0; i < span->count && !status; i++)
+        fetch_sample(worker, span, span->first + i);
+    if (status)
+        memset(slot->how + (uint64_t)span->first * fields, HOW_ODD, (size_t)span->count * fields);
     if (span->piece_count) {
         reads_build(worker, span);
         reads_submit(worker, span);

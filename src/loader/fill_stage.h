@@ -7,6 +7,10 @@
 
 #include "loader/worker.h"
 
+/* Bytes: longer values are asked for while the one before is copied; shorter ones by whoever looks
+ * them up. */
+#define FILL_LONG 512
+
 /* Needs no thread; run when all reads of the span are back. */
 void fill_step(struct worker *worker, struct span *span);
 /* One part of a slot is finished. 1: it was the last, and the batch is complete; the caller stores

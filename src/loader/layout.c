@@ -22,12 +22,39 @@ static int field_is_row(const struct dataset_field *field)
            field->max_length == field->payload;
 }
 
+/* Rows that are gathered, and masks, have one shape whatever is stored. */
+static int field_is_made(const struct dataset_field *field)
+{
+    return field->gather || field->is_mask;
+}
+
+/* Stored rows of all columns can be gathered where they are read to; others are read beside. */
+static void field_init_rows(struct field_layout *layout, uint64_t *rows)
+{
+    const struct dataset_field *field = layout->field;
+    layout->gather = field->gather;
+    layout->full = STK_NOWHERE;
+    if (layout->place == PLACE_DENSE && field->field.kind == STK_KIND_TENSOR)
+        layout->full = field->head + field->payload;
+    if (!layout->gather)
+        return;
+    layout->row = window_gather_row_bytes(layout->gather);
+    layout->to_row = window_gather_to_bytes(layout->gather);
+    layout->rows = field->payload / layout->to_row;
+    layout->full = layout->rows * layout->row;
+    layout->rows_at = STK_NOWHERE;
+    if (window_gather_in_place(layout->gather))
+        return;
+    layout->rows_at = *rows;
+    *rows += box_round_up(layout->full);
+}
+
 static stk_status field_init(struct field_layout *layout, const struct dataset_field *field,
                              enum stk_ragged ragged, struct stk_error *err)
 {
     layout->field = field;
     layout->place = field_place(&field->field, ragged);
-    if (layout->place != PLACE_BYTES && field_is_row(field))
+    if (layout->place != PLACE_BYTES && (field_is_row(field) || field_is_made(field)))
         layout->place = PLACE_DENSE;
     if (layout->place != PLACE_BYTES && layout->place != PLACE_LIST &&
         field->field.shape.rank >= STK_MAX_RANK) {
@@ -41,7 +68,7 @@ static stk_status field_init(struct field_layout *layout, const struct dataset_f
     if (layout->place != PLACE_DENSE)
         return STK_OK;
     if (field->probed == STK_NOWHERE && field->max_length > 0 &&
-        field->field.kind == STK_KIND_TENSOR) {
+        field->field.kind == STK_KIND_TENSOR && !field_is_made(field)) {
         stk_status status = fail(err, STK_CORRUPT, "none of the field's first values is a tensor");
         fail_field(err, field->field.name);
         fail_remedy(err,
@@ -69,7 +96,9 @@ stk_status layout_init(struct layout *layout, const struct stk_dataset *dataset,
         stk_status status = field_init(field, dataset_field(dataset, f), options->ragged, err);
         if (status)
             return status;
+        field_init_rows(field, &layout->rows);
         layout->variable |= field->place != PLACE_DENSE;
+        layout->optional |= field->field->field.optional;
         layout->item += field->item;
         field->side_at = layout->side_size;
         layout->side_size += (uint64_t)field->side * capacity;

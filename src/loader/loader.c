@@ -342,8 +342,10 @@ stk_status stk_loader_peek(struct stk_loader *loader, uint64_t epoch, uint64_t p
         status = STK_END;
     } else {
         plan_share(loader->plan, position, &share);
-        plan_samples(loader->plan, &loader->peek, epoch, share.first, share.real, samples);
-        *out = (struct stk_peek){.count = share.count, .real = share.real, .end = share.end};
+        struct plan_range range = {epoch, share.first, share.real};
+        status = plan_samples(loader->plan, &loader->peek, &range, samples, err);
+        if (!status)
+            *out = (struct stk_peek){.count = share.count, .real = share.real, .end = share.end};
     }
     caller_leave(loader);
     return status;

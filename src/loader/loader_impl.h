@@ -37,6 +37,7 @@ struct stk_loader {
     _Atomic uint32_t started; /* workers whose thread runs: stored once all are there (release),
                                  loaded anywhere (acquire) */
     uint32_t depth, span, local_rank, local_world;
+    uint32_t objects; /* stored ones: larger numbers in extents are chunks */
     enum stk_bad_policy bad_policy;
     enum store_queue_kind queue_kind;
     int early;  /* samples are resolved at admission: their sizes or chunks are needed there */

@@ -15,8 +15,8 @@
 
 #define MEMORY_DEFAULT ((uint64_t)2 << 30)
 #define STALL_DEFAULT 30.0
-#define SPAN_BYTES (64 << 10)  /* worth one claim */
-#define AHEAD_BYTES (32 << 20) /* what small batches may fill ahead */
+#define SPAN_BYTES (256 << 10) /* worth one claim */
+#define AHEAD_BYTES (16 << 20) /* what small batches may fill ahead: it should stay in a cache */
 #define DEPTH_LEAST 3          /* one being filled, one ready, one in between */
 #define DEPTH_MOST 8
 #define SAMPLES_AN_OBJECT 4 /* from here on an object is worth a map */
@@ -25,7 +25,7 @@
 
 static void choose_span(struct stk_loader *loader)
 {
-    uint64_t fit = SPAN_BYTES / layout_typical(&loader->layout);
+    uint64_t fit = SPAN_BYTES / (layout_typical(&loader->layout) + loader->layout.rows);
     uint64_t fair = loader->layout.capacity / (2 * (uint64_t)loader->worker_count);
     uint64_t span = fit < fair ? fit : fair;
     loader->span = span < 1 ? 1 : (uint32_t)span;
@@ -107,7 +107,7 @@ static stk_status check_budget(struct stk_loader *loader, uint64_t limit, struct
 
 static int needs_early(const struct stk_loader *loader)
 {
-    return loader->layout.variable || loader->plan->order == STK_ORDER_LOCAL ||
+    return loader->layout.variable || plan_needs_cursor(loader->plan) ||
            index_chunk_count(dataset_index(loader->dataset)) > 0;
 }
 
@@ -184,8 +184,9 @@ static stk_status make_parts(struct stk_loader *loader, const struct stk_loader_
     loader->early = needs_early(loader);
     choose_span(loader);
     choose_depth(loader, options->depth, limit);
-    loader->fixed_bytes =
-        loader->depth * slot_size(&loader->layout) + loader->worker_count * worker_size(loader);
+    loader->fixed_bytes = loader->depth * slot_size(&loader->layout) +
+                          loader->worker_count * worker_size(loader) +
+                          plan_cursor_size(loader->plan);
     status = check_budget(loader, limit, err);
     if (!status)
         status = choose_maps(loader, limit, err);
@@ -234,6 +235,7 @@ stk_status stk_loader_open(struct stk_context *context, struct stk_dataset *data
     make_locks(loader);
     loader->context = context;
     loader->dataset = stk_dataset_keep(dataset);
+    loader->objects = index_object_count(dataset_index(dataset));
     loader->ahead_group = STK_NOWHERE;
     take_options(loader, options);
     status = make_parts(loader, options, err);

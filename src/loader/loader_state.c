@@ -14,6 +14,7 @@ static const char *order_name(const struct plan *plan)
         return "weighted";
     return plan->order == STK_ORDER_GLOBAL  ? "global"
            : plan->order == STK_ORDER_LOCAL ? "local"
+           : plan->order == STK_ORDER_TIME  ? "time"
                                             : "sequential";
 }
 

@@ -204,6 +204,13 @@ static stk_status plan_set_order(struct plan *plan, const struct stk_loader_opti
         return weights_init(plan, options->weights, err);
     }
     plan->order = options->order;
+    if (plan->order == STK_ORDER_TIME && options->shuffle) {
+        stk_status status = fail(err, STK_USAGE, "the order of time is no shuffle");
+        fail_remedy(err, "give shuffle= or order=\"time\", one of them");
+        return status;
+    }
+    if (plan->order == STK_ORDER_TIME)
+        return time_order_new(&plan->times, plan->dataset, err);
     if (plan->order == STK_ORDER_AUTO && !options->shuffle)
         plan->order = STK_ORDER_SEQUENTIAL;
     if (plan->order == STK_ORDER_LOCAL ||
@@ -263,6 +270,7 @@ void plan_free(struct plan *plan)
     memory_free(plan->alias);
     memory_free(plan->chunks);
     memory_free(plan->grouped);
+    time_order_free(plan->times);
     memory_free(plan);
 }
 
@@ -276,8 +284,19 @@ stk_status plan_cursor_init(struct plan_cursor *cursor, const struct plan *plan,
     return cursor->ends ? STK_OK : fail_memory(err, plan->group_count * sizeof *cursor->ends);
 }
 
+uint64_t plan_cursor_size(const struct plan *plan)
+{
+    return plan->group_count * sizeof(uint64_t) + (plan->times ? time_cursor_size(plan->times) : 0);
+}
+
+int plan_needs_cursor(const struct plan *plan)
+{
+    return plan->order == STK_ORDER_LOCAL || plan->order == STK_ORDER_TIME;
+}
+
 void plan_cursor_reset(struct plan_cursor *cursor)
 {
+    time_cursor_free(cursor->times);
     memory_free(cursor->ends);
     *cursor = (struct plan_cursor){.epoch = STK_NOWHERE};
 }
@@ -355,9 +374,25 @@ static void global_positions(const struct plan *plan, uint64_t epoch, uint64_t p
         out[i] = permutation_at(&shuffle, position + i);
 }
 
-void plan_samples(const struct plan *plan, struct plan_cursor *cursor, uint64_t epoch,
-                  uint64_t position, uint32_t n, uint64_t *out)
+/* Already numbers of the index: a range of the series is cut out by the order itself. */
+static stk_status time_samples(const struct plan *plan, struct plan_cursor *cursor,
+                               const struct plan_range *range, uint64_t *out, struct stk_error *err)
 {
+    stk_status status = STK_OK;
+    if (!cursor->times)
+        status = time_cursor_new(&cursor->times, plan->times, err);
+    if (!status)
+        status = time_cursor_samples(cursor->times, range->position, range->n, out, err);
+    return status;
+}
+
+stk_status plan_samples(const struct plan *plan, struct plan_cursor *cursor,
+                        const struct plan_range *range, uint64_t *out, struct stk_error *err)
+{
+    uint64_t epoch = range->epoch, position = range->position;
+    uint32_t n = range->n;
+    if (plan->times)
+        return time_samples(plan, cursor, range, out, err);
     if (plan->chance) {
         uint64_t key = plan_key(plan, TAG_WEIGHTS, epoch);
         for (uint32_t i = 0; i < n; i++)
@@ -371,6 +406,7 @@ void plan_samples(const struct plan *plan, struct plan_cursor *cursor, uint64_t 
             out[i] = position + i;
     }
     dataset_samples(plan->dataset, out, n);
+    return STK_OK;
 }
 
 uint64_t plan_substitute(const struct plan *plan, uint64_t epoch, uint64_t position,

@@ -1,7 +1,8 @@
 /* plan.h -- which sample comes when: a pure function of (dataset, options, seed, epoch, position).
  * Owns: the weights' table, and for the local order a table of chunks.   Threads: immutable once
- * made; a cursor belongs to one thread at a time.   Errors: status from plan_new. Not here: reading
- * (fetch_stage.h), where a loader stands (loader_state.c).
+ * made; a cursor belongs to one thread at a time.   Errors: status from plan_new, and from
+ * plan_samples in the order of time. Not here: reading (fetch_stage.h), where a loader stands
+ * (loader_state.c).
  *
  * An epoch is one sequence of positions 0 .. samples-1. A step takes the next `global` of them,
  * whatever the number of ranks; each rank takes a share of the step. World size does not enter the
@@ -14,6 +15,7 @@
 #include "stoker/loader.h"
 #include "base/random.h"
 #include "dataset/dataset_view.h"
+#include "loader/time_order.h"
 
 struct plan_chunk {
     uint64_t first, count; /* places in plan->grouped, or samples when that is NULL */
@@ -33,13 +35,21 @@ struct plan {
     struct plan_chunk *chunks;
     uint64_t *grouped; /* positions sorted by chunk; NULL when the dataset is whole */
     uint64_t chunk_count, group_count;
+    struct time_order *times; /* STK_ORDER_TIME; else NULL */
 };
 
-/* What a cursor remembers of one epoch; only the local order needs one. */
+/* What a cursor remembers; only the local order and that of time need one. */
 struct plan_cursor {
     uint64_t epoch; /* of ends; STK_NOWHERE: none yet */
     struct permutation chunks;
-    uint64_t *ends; /* where each group of reach chunks ends in the epoch */
+    uint64_t *ends;            /* where each group of reach chunks ends in the epoch */
+    struct time_cursor *times; /* made when first asked */
+};
+
+/* Positions of an epoch. */
+struct plan_range {
+    uint64_t epoch, position;
+    uint32_t n;
 };
 
 STK_CHECK stk_status plan_new(struct plan **out, const struct stk_dataset *dataset,
@@ -50,10 +60,16 @@ STK_CHECK stk_status plan_cursor_init(struct plan_cursor *cursor, const struct p
                                       struct stk_error *err);
 void plan_cursor_reset(struct plan_cursor *cursor);
 
-/* The samples of the index at n positions of an epoch. cursor may be NULL but for the local order.
- */
-void plan_samples(const struct plan *plan, struct plan_cursor *cursor, uint64_t epoch,
-                  uint64_t position, uint32_t n, uint64_t *out);
+/* Bytes that a cursor may come to hold. */
+uint64_t plan_cursor_size(const struct plan *plan);
+/* Not 0: plan_samples needs a cursor, and is quick only when positions move on. */
+int plan_needs_cursor(const struct plan *plan);
+
+/* The samples of the index at n positions of an epoch. Fails only in the order of time, whose times
+ * are read; then out is undefined. */
+STK_CHECK stk_status plan_samples(const struct plan *plan, struct plan_cursor *cursor,
+                                  const struct plan_range *range, uint64_t *out,
+                                  struct stk_error *err);
 /* The sample that stands in for a bad one: the attempt-th try. */
 uint64_t plan_substitute(const struct plan *plan, uint64_t epoch, uint64_t position,
                          uint32_t attempt);

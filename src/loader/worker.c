@@ -7,10 +7,12 @@
 #include "loader/fill_stage.h"
 #include "work/cores.h"
 
-#define QUEUE_DEPTH 64   /* reads in flight a worker */
-#define SPANS_MOST 32    /* spans in flight a worker */
-#define WORKER_NICE 5    /* launching kernels late costs more than decoding late */
-#define REAP_NS 50000000 /* how long a wait for reads lasts before stop is looked at */
+#define QUEUE_DEPTH 64 /* reads in flight a worker */
+#define SPANS_LEAST 2  /* spans in flight a worker: while one is filled, another is read */
+#define SPANS_MOST 32
+#define ROWS_MOST (4 << 20) /* bytes of rows a worker reads before they are gathered */
+#define WORKER_NICE 5       /* launching kernels late costs more than decoding late */
+#define REAP_NS 50000000    /* how long a wait for reads lasts before stop is looked at */
 
 /* --- making ----------------------------------------------------------------------------------- */
 
@@ -21,15 +23,19 @@ static uint64_t span_values(const struct stk_loader *loader)
 
 static uint32_t span_count(const struct stk_loader *loader)
 {
-    uint64_t fit = QUEUE_DEPTH / span_values(loader);
-    return fit < 1 ? 1 : fit > SPANS_MOST ? SPANS_MOST : (uint32_t)fit;
+    uint64_t fit = QUEUE_DEPTH / span_values(loader), rows = loader->span * loader->layout.rows;
+    if (rows && fit > ROWS_MOST / rows)
+        fit = ROWS_MOST / rows;
+    return fit < SPANS_LEAST ? SPANS_LEAST : fit > SPANS_MOST ? SPANS_MOST : (uint32_t)fit;
 }
 
 uint64_t worker_size(const struct stk_loader *loader)
 {
     uint64_t value = sizeof(struct piece) + sizeof(struct store_read) + 3 * sizeof(struct iovec);
     uint64_t index_fields = index_field_count(dataset_index(loader->dataset));
-    return FETCH_WASTE + span_count(loader) * (sizeof(struct span) + span_values(loader) * value) +
+    uint64_t rows = loader->span * loader->layout.rows;
+    return FETCH_WASTE +
+           span_count(loader) * (sizeof(struct span) + span_values(loader) * value + rows) +
            loader->span * index_fields * sizeof(struct extent);
 }
 
@@ -40,7 +46,9 @@ static stk_status span_init(struct span *span, const struct stk_loader *loader,
     span->pieces = memory_zero(values, sizeof *span->pieces);
     span->reads = memory_zero(values, sizeof *span->reads);
     span->parts = memory_zero(values, 3 * sizeof *span->parts); /* gap, head, payload */
-    if (!span->pieces || !span->reads || !span->parts)
+    span->row_size = loader->layout.rows;
+    span->rows = memory_zero(loader->span, span->row_size + !span->row_size);
+    if (!span->pieces || !span->reads || !span->parts || !span->rows)
         return fail_memory(err, values * sizeof *span->pieces);
     return STK_OK;
 }
@@ -56,7 +64,8 @@ stk_status worker_init(struct worker *worker, struct stk_loader *loader, uint32_
     worker->waste = memory_alloc(FETCH_WASTE);
     worker->resolve = memory_zero(loader->span * index_fields, sizeof *worker->resolve);
     worker->values = memory_zero(loader->layout.field_count, sizeof *worker->values);
-    if (!worker->spans || !worker->waste || !worker->resolve || !worker->values)
+    worker->maps = memory_zero(loader->layout.field_count, sizeof *worker->maps);
+    if (!worker->spans || !worker->waste || !worker->resolve || !worker->values || !worker->maps)
         return fail_memory(err, worker_size(loader));
     for (uint32_t i = 0; i < worker->span_count; i++) {
         stk_status status = span_init(&worker->spans[i], loader, err);
@@ -74,6 +83,7 @@ void worker_reset(struct worker *worker)
         memory_free(worker->spans[i].pieces);
         memory_free(worker->spans[i].reads);
         memory_free(worker->spans[i].parts);
+        memory_free(worker->spans[i].rows);
     }
     if (worker->scratch_size)
         budget_give(box_pool_budget(worker->loader->pool), worker->scratch_size);
@@ -82,6 +92,7 @@ void worker_reset(struct worker *worker)
     memory_free(worker->waste);
     memory_free(worker->resolve);
     memory_free(worker->values);
+    memory_free(worker->maps);
     memory_free(worker->scratch);
     *worker = (struct worker){0};
 }

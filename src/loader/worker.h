@@ -23,11 +23,20 @@ struct piece {
 struct span {
     struct slot *slot; /* NULL: free */
     uint32_t first, count;
-    uint32_t open; /* reads that are not back */
+    uint32_t open;   /* reads that are not back */
+    uint32_t copies; /* values to be copied from memory */
     uint32_t piece_count, read_count;
+    uint8_t *rows;     /* [loader->span * row_size] stored rows, until they are gathered */
+    uint64_t row_size; /* of one sample */
     struct piece *pieces;
     struct store_read *reads;
     struct iovec *parts;
+};
+
+/* The map that a field's last value lies in. */
+struct known_map {
+    uint32_t object; /* EXTENT_NONE: none yet */
+    const uint8_t *data;
 };
 
 struct worker {
@@ -41,10 +50,12 @@ struct worker {
     struct extent *resolve;    /* room for a span's extents of the whole index */
     struct stk_reader *reader; /* made when first needed */
     struct stk_value *values;
-    void *scratch; /* for arrays in Fortran order; made when first needed */
+    struct known_map *maps; /* [fields] of the span that is being fetched */
+    void *scratch;          /* for arrays in Fortran order; made when first needed */
     uint64_t scratch_size;
     uint64_t seen; /* loader->wakes when it last went to sleep */
     uint32_t cold; /* spans left that are taken for cold: copies from maps went to the disk */
+    long faults;   /* of this thread that went to the disk, when it last looked */
     struct trace_ring *ring;
     _Atomic uint64_t reads, merged, copies; /* statistics; this thread adds, any may load */
 };

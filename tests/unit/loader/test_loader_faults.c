@@ -1,4 +1,4 @@
-#include "loader_fixture.h"
+#include "series_fixture.h"
 
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -60,6 +60,17 @@ static void a_failed_allocation_is_an_error_and_nothing_leaks(void **state)
     fixture_records(&fixture, 100);
     each_allocation_may_fail(&fixture, options, 100);
     fixture_close(&fixture);
+}
+
+static void a_failed_allocation_in_the_order_of_time_is_an_error_too(void **state)
+{
+    (void)state;
+    struct series series;
+    struct series_options shape = {.late = 1, .pad = 1};
+    series_open(&series, shape);
+    struct stk_loader_options options = {.batch_size = 16, .order = STK_ORDER_TIME, .threads = 1};
+    each_allocation_may_fail(&series.fixture, options, series.count);
+    series_close(&series);
 }
 
 static void a_failed_allocation_among_chunks_is_an_error_too(void **state)
@@ -209,6 +220,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_failed_allocation_is_an_error_and_nothing_leaks),
+        cmocka_unit_test(a_failed_allocation_in_the_order_of_time_is_an_error_too),
         cmocka_unit_test(a_failed_allocation_among_chunks_is_an_error_too),
         cmocka_unit_test(a_loader_goes_on_after_a_failed_allocation),
         cmocka_unit_test(a_broken_chunk_is_replaced_sample_by_sample),

@@ -2,6 +2,13 @@
 
 #include "loader/plan.h"
 
+static void samples_at(const struct plan *plan, struct plan_cursor *cursor, uint64_t epoch,
+                       uint64_t position, uint32_t n, uint64_t *out)
+{
+    struct plan_range range = {.epoch = epoch, .position = position, .n = n};
+    assert_int_equal(plan_samples(plan, cursor, &range, out, NULL), STK_OK);
+}
+
 static struct plan *plan_of(struct fixture *fixture, const struct stk_loader_options *options)
 {
     struct plan *plan;
@@ -27,7 +34,7 @@ static uint64_t see_epoch(struct fixture *fixture, struct stk_loader_options opt
             struct plan_share share;
             plan_share(plan, position, &share);
             assert_true(share.count <= plan_capacity(plan) && share.count <= 64);
-            plan_samples(plan, &cursor, epoch, share.first, share.real, samples);
+            samples_at(plan, &cursor, epoch, share.first, share.real, samples);
             for (uint32_t i = 0; i < share.real; i++)
                 seen[samples[i]]++;
             position = share.end;
@@ -85,14 +92,14 @@ static void global_batches_are_the_same_on_any_number_of_ranks(void **state)
     struct plan_share share;
     plan_share(plan, 24, &share);
     assert_int_equal(share.real, 12);
-    plan_samples(plan, NULL, 1, share.first, share.real, alone);
+    samples_at(plan, NULL, 1, share.first, share.real, alone);
     plan_free(plan);
     options.world_size = 5;
     uint32_t at = 0;
     for (options.rank = 0; options.rank < 5; options.rank++) {
         plan = plan_of(&fixture, &options);
         plan_share(plan, 24, &share);
-        plan_samples(plan, NULL, 1, share.first, share.real, mine + at);
+        samples_at(plan, NULL, 1, share.first, share.real, mine + at);
         at += share.real;
         plan_free(plan);
     }
@@ -109,15 +116,15 @@ static void epochs_and_seeds_change_the_order(void **state)
     struct stk_loader_options options = {.batch_size = 64, .shuffle = 1, .seed = 1};
     uint64_t a[64], b[64];
     struct plan *plan = plan_of(&fixture, &options);
-    plan_samples(plan, NULL, 0, 0, 64, a);
-    plan_samples(plan, NULL, 1, 0, 64, b);
+    samples_at(plan, NULL, 0, 0, 64, a);
+    samples_at(plan, NULL, 1, 0, 64, b);
     assert_memory_not_equal(a, b, sizeof a);
-    plan_samples(plan, NULL, 0, 0, 64, b);
+    samples_at(plan, NULL, 0, 0, 64, b);
     assert_memory_equal(a, b, sizeof a);
     plan_free(plan);
     options.seed = 2;
     plan = plan_of(&fixture, &options);
-    plan_samples(plan, NULL, 0, 0, 64, b);
+    samples_at(plan, NULL, 0, 0, 64, b);
     assert_memory_not_equal(a, b, sizeof a);
     plan_free(plan);
     fixture_close(&fixture);
@@ -133,7 +140,7 @@ static void weights_draw_in_proportion(void **state)
     struct stk_loader_options options = {.batch_size = 4, .seed = 5, .weights = weights};
     struct plan *plan = plan_of(&fixture, &options);
     for (uint64_t epoch = 0; epoch < 20000; epoch++) {
-        plan_samples(plan, NULL, epoch, 0, 4, samples);
+        samples_at(plan, NULL, epoch, 0, 4, samples);
         for (int i = 0; i < 4; i++)
             drawn[samples[i]]++;
     }
@@ -176,7 +183,7 @@ static void the_local_order_stays_within_reach_and_covers_all(void **state)
     assert_int_equal(plan_cursor_init(&cursor, plan, NULL), STK_OK);
     for (uint64_t position = 0; position < 160; position += 40) {
         uint32_t shards = 0;
-        plan_samples(plan, &cursor, 3, position, 40, samples);
+        samples_at(plan, &cursor, 3, position, 40, samples);
         for (int i = 0; i < 40; i++) {
             seen[samples[i]]++;
             shards |= 1u << samples[i] / 10;
