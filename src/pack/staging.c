@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -144,6 +145,68 @@ stk_status staging_publish(struct staging *staging, const char *from, const char
         fail_at(err, to, STK_NOWHERE);
         return status;
     }
+    return STK_OK;
+}
+
+/* --- a whole folder -------------------------------------------------------------------------- */
+
+/* For file systems that cannot exchange two names. A crash between the renames leaves the old
+ * folder as .NAME.old: whoever opens the place next puts it back (series_folder.c). */
+static int swap_by_renames(struct staging *staging, const char *hidden, const char *name)
+{
+    char old[NAME_MAX + 1];
+    int number = 0, fd = staging->target_fd;
+
+    if ((size_t)snprintf(old, sizeof(old), ".%s.old", name) >= sizeof(old))
+        return ENAMETOOLONG;
+    if (renameat(fd, name, fd, old))
+        return errno;
+    if (renameat(fd, hidden, fd, name)) {
+        number = errno;
+        (void)renameat(fd, old, fd, name);
+        return number;
+    }
+    (void)renameat(fd, old, fd, hidden);
+    return 0;
+}
+
+static stk_status swap_failed(const struct staging *staging, const char *name, int number,
+                              struct stk_error *err)
+{
+    stk_status status = fail_errno(err, number, "cannot put the folder in place");
+    char path[PATH_MAX];
+
+    snprintf(path, sizeof(path), "%s/%s", staging->target, name);
+    fail_at(err, path, STK_NOWHERE);
+    if (number == EXDEV || number == EBUSY)
+        fail_remedy(err, "something is mounted there: choose a folder inside it");
+    return status;
+}
+
+stk_status staging_become(struct staging *staging, const char *name, struct stk_error *err)
+{
+    const char *hidden = strrchr(staging->path.data, '/') + 1;
+    int fd = staging->target_fd, number = 0;
+    int old = openat(fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+    if (old < 0 && errno != ENOENT)
+        return swap_failed(staging, name, errno, err);
+    /* Locked before it takes the hidden name: nobody else may open it there. */
+    if (old >= 0 && flock(old, LOCK_EX | LOCK_NB))
+        number = errno;
+    else if (old < 0)
+        number = renameat(fd, hidden, fd, name) ? errno : 0;
+    else if (renameat2(fd, hidden, fd, name, RENAME_EXCHANGE))
+        number = errno;
+    if (number && old >= 0 && (number == EINVAL || number == ENOSYS || number == EOPNOTSUPP))
+        number = swap_by_renames(staging, hidden, name);
+    if (number) {
+        if (old >= 0)
+            close(old);
+        return swap_failed(staging, name, number, err);
+    }
+    close(staging->fd);
+    staging->fd = old; /* -1: there is no hidden folder any more */
     return STK_OK;
 }
 

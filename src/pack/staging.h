@@ -22,6 +22,11 @@ const char *staging_path(const struct staging *staging);
 /* Gives a finished file its name in the target, replacing what is there. */
 STK_CHECK stk_status staging_publish(struct staging *staging, const char *from, const char *to,
                                      struct stk_error *err);
+/* Gives the hidden folder itself a name in the target: all of its files appear at once, or none. A
+ * folder that has the name becomes the hidden one, and goes with staging_close; staging_fd is no
+ * longer of use. What must be on disk before is the caller's to sync. */
+STK_CHECK stk_status staging_become(struct staging *staging, const char *name,
+                                    struct stk_error *err);
 /* Removes what was not published; and the target, when staging_open made it and it is empty. NULL
  * is fine. */
 void staging_close(struct staging *staging);

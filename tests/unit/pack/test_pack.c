@@ -204,7 +204,9 @@ static stk_status refuse_table(void *user, const char *path, const struct stk_co
 
 static struct stk_context *watched(struct watcher *watcher, int refuse)
 {
-    struct stk_hooks hooks = {watcher, watch_progress, NULL, refuse ? refuse_table : take_table};
+    struct stk_hooks hooks = {.user = watcher,
+                              .progress = watch_progress,
+                              .write_table = refuse ? refuse_table : take_table};
     struct stk_context *context;
 
     assert_int_equal(stk_context_new(&context, &hooks, NULL), STK_OK);
