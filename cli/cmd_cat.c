@@ -119,7 +119,7 @@ const struct command cmd_cat = {
     .examples = "  stoker cat 'shard-{0000..0009}.tar' 7 npy > seven.npy\n"
                 "  stoker cat shards/ 000007 cls\n",
     .options = options,
-    .opens_dataset = 1,
+    .opens = OPENS_WINDOWS,
     .min_words = 3,
     .max_words = INT32_MAX,
     .word = "SRC, SAMPLE or FIELD",

@@ -15,13 +15,13 @@ static void json_row(void *user, const struct stk_check_row *row)
     static const char *const states[] = {"good", "absent", "warn"};
     struct json_out *json = user;
 
-    json_object(json, NULL);
-    json_text(json, "group", row->group);
-    json_text(json, "name", row->name);
-    json_text(json, "state", states[row->state]);
-    json_text(json, "value", row->value);
-    json_text(json, "remedy", row->remedy);
-    json_end_object(json);
+    json_out_object(json, NULL);
+    json_out_text(json, "group", row->group);
+    json_out_text(json, "name", row->name);
+    json_out_text(json, "state", states[row->state]);
+    json_out_text(json, "value", row->value);
+    json_out_text(json, "remedy", row->remedy);
+    json_out_end_object(json);
 }
 
 /* user: the group of the row before, so that each group gets its title once. */
@@ -43,20 +43,20 @@ static void dataset_json(struct json_out *json, const struct stk_dataset *datase
 {
     char text[SOURCE_KIND_CAP];
 
-    json_object(json, "dataset");
-    json_number(json, "samples", stk_dataset_samples(dataset));
-    json_number(json, "objects", stk_dataset_object_count(dataset));
-    json_number(json, "classes", stk_dataset_class_count(dataset));
-    json_number(json, "skipped", stk_dataset_skipped(dataset));
-    json_text(json, "index", stk_dataset_index_path(dataset));
-    json_text(json, "fingerprint", source_fingerprint(dataset, text));
-    json_object(json, "fields");
+    json_out_object(json, "dataset");
+    json_out_number(json, "samples", stk_dataset_samples(dataset));
+    json_out_number(json, "objects", stk_dataset_object_count(dataset));
+    json_out_number(json, "classes", stk_dataset_class_count(dataset));
+    json_out_number(json, "skipped", stk_dataset_skipped(dataset));
+    json_out_text(json, "index", stk_dataset_index_path(dataset));
+    json_out_text(json, "fingerprint", source_fingerprint(dataset, text));
+    json_out_object(json, "fields");
     for (uint32_t f = 0; f < stk_dataset_field_count(dataset); f++) {
         const struct stk_field *field = stk_dataset_field(dataset, f);
-        json_text(json, field->name, source_kind(field, text));
+        json_out_text(json, field->name, source_kind(field, text));
     }
-    json_end_object(json);
-    json_end_object(json);
+    json_out_end_object(json);
+    json_out_end_object(json);
 }
 
 static void dataset_text(const struct stk_dataset *dataset)
@@ -91,15 +91,15 @@ static void print(struct stk_context *context, const struct stk_dataset *dataset
             dataset_text(dataset);
         return;
     }
-    json_object(&json, NULL);
-    json_text(&json, "version", stk_version());
-    json_array(&json, "rows");
+    json_out_object(&json, NULL);
+    json_out_text(&json, "version", stk_version());
+    json_out_array(&json, "rows");
     stk_check(context, json_row, &json);
-    json_end_array(&json);
+    json_out_end_array(&json);
     if (dataset)
         dataset_json(&json, dataset);
-    json_end_object(&json);
-    json_end_line(&json);
+    json_out_end_object(&json);
+    json_out_end_line(&json);
 }
 
 static int run(const struct command *command, struct stk_context *context, int argc, char **argv)
@@ -126,7 +126,7 @@ const struct command cmd_check = {
         "With a URI: opens it and tells what it holds.",
     .usage = "[URI...] [options]",
     .examples = "  stoker check\n  stoker check shards/ --json\n",
-    .opens_dataset = 1,
+    .opens = OPENS_DATASET,
     .max_words = INT32_MAX,
     .run = run,
 };

@@ -15,8 +15,8 @@ struct help_arguments {
 
 static void print_all(void)
 {
-    printf("stoker %s feeds training loops: exact, shuffled batches from tar shards, arrays and "
-           "folders.\n\nstoker COMMAND [arguments]\n\n",
+    printf("stoker %s feeds training loops: exact, shuffled batches from tar shards, arrays, "
+           "folders and tables.\n\nstoker COMMAND [arguments]\n\n",
            stk_version());
     for (int row = 0; commands_at(row); row++) {
         const struct command *command = commands_at(row);
@@ -30,36 +30,36 @@ static void print_all(void)
 
 static void json_command(struct json_out *json, const struct command *command)
 {
-    json_object(json, NULL);
-    json_text(json, "name", command->name);
-    json_text(json, "usage", command->usage);
-    json_text(json, "summary", command->summary);
-    json_array(json, "options");
+    json_out_object(json, NULL);
+    json_out_text(json, "name", command->name);
+    json_out_text(json, "usage", command->usage);
+    json_out_text(json, "summary", command->summary);
+    json_out_array(json, "options");
     for (int i = 0; options_table(command, i); i++)
         for (const struct option *option = options_table(command, i); option->name; option++) {
-            json_object(json, NULL);
-            json_text(json, "name", option->name);
-            json_text(json, "argument", option->argument);
-            json_text(json, "help", option->help);
-            json_end_object(json);
+            json_out_object(json, NULL);
+            json_out_text(json, "name", option->name);
+            json_out_text(json, "argument", option->argument);
+            json_out_text(json, "help", option->help);
+            json_out_end_object(json);
         }
-    json_end_array(json);
-    json_end_object(json);
+    json_out_end_array(json);
+    json_out_end_object(json);
 }
 
 static void print_json(const struct command *only)
 {
     struct json_out json = {.stream = stdout};
 
-    json_object(&json, NULL);
-    json_text(&json, "version", stk_version());
-    json_array(&json, "commands");
+    json_out_object(&json, NULL);
+    json_out_text(&json, "version", stk_version());
+    json_out_array(&json, "commands");
     for (int row = 0; commands_at(row); row++)
         if (!only || only == commands_at(row))
             json_command(&json, commands_at(row));
-    json_end_array(&json);
-    json_end_object(&json);
-    json_end_line(&json);
+    json_out_end_array(&json);
+    json_out_end_object(&json);
+    json_out_end_line(&json);
 }
 
 static int run(const struct command *command, struct stk_context *context, int argc, char **argv)

@@ -15,6 +15,7 @@ struct index_report {
     uint64_t samples, members, skipped, index_bytes;
     uint32_t fields, objects;
     int built;
+    int computed; /* a series: its windows are counted, no file is kept */
     double seconds;
 };
 
@@ -51,38 +52,42 @@ static void print_json(const struct index_report *report)
 {
     struct json_out json = {.stream = stdout};
 
-    json_object(&json, NULL);
-    json_text(&json, "path", report->path);
-    json_bool(&json, "built", report->built);
-    json_number(&json, "samples", report->samples);
-    json_number(&json, "fields", report->fields);
-    json_number(&json, "members", report->members);
-    json_number(&json, "objects", report->objects);
-    json_number(&json, "skipped", report->skipped);
-    json_number(&json, "index_bytes", report->index_bytes);
-    json_real(&json, "bytes_per_field", per_member(report));
-    json_real(&json, "seconds", report->seconds);
+    json_out_object(&json, NULL);
+    json_out_text(&json, "path", report->computed ? NULL : report->path);
+    json_out_bool(&json, "built", report->built);
+    json_out_number(&json, "samples", report->samples);
+    json_out_number(&json, "fields", report->fields);
+    json_out_number(&json, "members", report->members);
+    json_out_number(&json, "objects", report->objects);
+    json_out_number(&json, "skipped", report->skipped);
+    json_out_number(&json, "index_bytes", report->index_bytes);
+    json_out_real(&json, "bytes_per_field", per_member(report));
+    json_out_real(&json, "seconds", report->seconds);
     if (report->built)
-        json_real(&json, "members_per_s", members_per_s(report));
+        json_out_real(&json, "members_per_s", members_per_s(report));
     else
-        json_text(&json, "members_per_s", NULL);
-    json_text(&json, "fingerprint", report->fingerprint);
-    json_end_object(&json);
-    json_end_line(&json);
+        json_out_text(&json, "members_per_s", NULL);
+    json_out_text(&json, "fingerprint", report->fingerprint);
+    json_out_end_object(&json);
+    json_out_end_line(&json);
 }
 
 static void print_text(const struct index_report *report)
 {
     char size[24];
 
-    printf("index        %s (%s)\n", report->path, report->built ? "built" : "up to date");
+    if (report->computed)
+        printf("index        computed from %s; no file is kept\n", report->path);
+    else
+        printf("index        %s (%s)\n", report->path, report->built ? "built" : "up to date");
     printf("samples      %" PRIu64 "\n", report->samples);
     printf("fields       %" PRIu32 "\n", report->fields);
     printf("members      %" PRIu64 "\n", report->members);
     printf("objects      %" PRIu32 "\n", report->objects);
     printf("skipped      %" PRIu64 "\n", report->skipped);
-    printf("size         %s, %.1f bytes a field\n", message_size(report->index_bytes, size),
-           per_member(report));
+    if (!report->computed)
+        printf("size         %s, %.1f bytes a field\n", message_size(report->index_bytes, size),
+               per_member(report));
     printf("time         %.3f s", report->seconds);
     if (report->built)
         printf(", %.0f members/s", members_per_s(report));
@@ -96,7 +101,7 @@ static int count_members(const struct stk_dataset *dataset, const struct argumen
     uint32_t fields = stk_dataset_field_count(dataset);
     struct source_count *counts = calloc(fields + 1, sizeof(*counts));
     struct stk_error err = {0};
-    int walk = arguments->fields.count != 0, status = EXIT_DONE;
+    int walk = arguments->fields.count != 0 || stk_dataset_series(dataset), status = EXIT_DONE;
 
     *members = 0;
     if (!counts)
@@ -126,6 +131,7 @@ static int report(const struct stk_dataset *dataset, const struct arguments *arg
         .skipped = stk_dataset_skipped(dataset),
         .fields = stk_dataset_field_count(dataset),
         .objects = stk_dataset_object_count(dataset),
+        .computed = stk_dataset_series(dataset) != NULL,
         .seconds = seconds,
     };
     int status = count_members(dataset, arguments, &report.members);
@@ -133,9 +139,9 @@ static int report(const struct stk_dataset *dataset, const struct arguments *arg
     if (status)
         return status;
     /* An index that could be kept nowhere has no name any more. */
-    int kept = !stat(report.path, &file);
+    int kept = !report.computed && !stat(report.path, &file);
     report.index_bytes = kept ? (uint64_t)file.st_size : 0;
-    report.built = !kept || seconds_between(begun, &file.st_mtim) >= 0;
+    report.built = !report.computed && (!kept || seconds_between(begun, &file.st_mtim) >= 0);
     if (arguments->json)
         print_json(&report);
     else
@@ -171,7 +177,7 @@ const struct command cmd_index = {
     .examples = "  stoker index shards/\n"
                 "  stoker index shards/ --reindex --json\n"
                 "  stoker index 'train-*.tar' --index train.stokeridx\n",
-    .opens_dataset = 1,
+    .opens = OPENS_WINDOWS,
     .min_words = 1,
     .max_words = INT32_MAX,
     .word = "SRC",

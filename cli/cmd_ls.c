@@ -7,7 +7,10 @@
 #include "exit_status.h"
 #include "json_out.h"
 #include "message.h"
+#include "series_report.h"
 #include "source.h"
+
+#define SERIES_LIMIT 10 /* windows that are listed when nobody says how many */
 
 struct ls_arguments {
     struct arguments base;
@@ -15,15 +18,15 @@ struct ls_arguments {
     int stat;
 };
 
-/* An object of no name: the value (a class) was made from a folder's name. */
+/* An object of no name: the value is no bytes of one (a class by its folder, a window's entity). */
 static void json_field(struct json_out *json, const char *name, const struct stk_place *place,
                        const char *folder)
 {
-    json_object(json, name);
-    json_text(json, "object", place->object[0] ? source_path(folder, place->object) : NULL);
-    json_place(json, "offset", place->offset);
-    json_place(json, "length", place->length);
-    json_end_object(json);
+    json_out_object(json, name);
+    json_out_text(json, "object", place->object[0] ? source_path(folder, place->object) : NULL);
+    json_out_place(json, "offset", place->offset);
+    json_out_place(json, "length", place->length);
+    json_out_end_object(json);
 }
 
 static void text_field(const char *name, const struct stk_place *place)
@@ -32,7 +35,7 @@ static void text_field(const char *name, const struct stk_place *place)
 
     printf("  ");
     message_word(name, strlen(name), 0);
-    printf(" %s", !place->object[0]              ? "(class)"
+    printf(" %s", !place->object[0]              ? "(value)"
                   : place->length == STK_NOWHERE ? "(compressed)"
                                                  : message_size(place->length, size));
 }
@@ -49,10 +52,10 @@ static stk_status print_sample(const struct stk_dataset *dataset, uint64_t sampl
     if (status)
         return status;
     if (folder) {
-        json_object(&json, NULL);
-        json_number(&json, "sample", sample);
-        json_bytes(&json, "key", key);
-        json_object(&json, "fields");
+        json_out_object(&json, NULL);
+        json_out_number(&json, "sample", sample);
+        json_out_bytes(&json, "key", key);
+        json_out_object(&json, "fields");
     } else {
         printf("%8" PRIu64 "  ", sample);
         message_word((const char *)key.data, key.len, 16);
@@ -69,8 +72,8 @@ static stk_status print_sample(const struct stk_dataset *dataset, uint64_t sampl
             text_field(stk_dataset_field(dataset, f)->name, &place);
     }
     if (folder) {
-        json_end_object(&json);
-        json_end_object(&json);
+        json_out_end_object(&json);
+        json_out_end_object(&json);
     }
     putchar('\n');
     return STK_OK;
@@ -78,18 +81,25 @@ static stk_status print_sample(const struct stk_dataset *dataset, uint64_t sampl
 
 static int print_samples(const struct stk_dataset *dataset, const struct ls_arguments *arguments)
 {
-    uint64_t samples = stk_dataset_samples(dataset);
+    uint64_t samples = stk_dataset_samples(dataset), limit = arguments->limit;
+    int summary = stk_dataset_series(dataset) && !arguments->base.json;
     char folder[PATH_MAX];
     struct stk_error err;
 
     source_folder(&arguments->base, folder);
-    if (arguments->limit < samples)
-        samples = arguments->limit;
-    if (!arguments->base.json)
+    if (summary) { /* windows are too many, and too alike, for a list to tell of a series */
+        series_report_text(dataset);
+        putchar('\n');
+        limit = limit == UINT64_MAX ? SERIES_LIMIT : limit;
+    }
+    limit = limit < samples ? limit : samples;
+    if (!arguments->base.json && limit)
         printf("%8s  %-16s  %s\n", "SAMPLE", "KEY", "FIELDS");
-    for (uint64_t i = 0; i < samples && !message_stopped(); i++)
+    for (uint64_t i = 0; i < limit && !message_stopped(); i++)
         if (print_sample(dataset, i, arguments->base.json ? folder : NULL, &err))
             return message_error(&err);
+    if (summary && limit < samples)
+        printf("     ...  %" PRIu64 " more; --limit N lists N\n", samples - limit);
     return EXIT_DONE;
 }
 
@@ -98,34 +108,38 @@ static void stat_json(const struct stk_dataset *dataset, const struct source_cou
     struct json_out json = {.stream = stdout};
     char text[SOURCE_KIND_CAP];
 
-    json_object(&json, NULL);
-    json_number(&json, "samples", stk_dataset_samples(dataset));
-    json_number(&json, "objects", stk_dataset_object_count(dataset));
-    json_number(&json, "skipped", stk_dataset_skipped(dataset));
-    json_text(&json, "fingerprint", source_fingerprint(dataset, text));
-    json_array(&json, "classes");
+    json_out_object(&json, NULL);
+    json_out_number(&json, "samples", stk_dataset_samples(dataset));
+    json_out_number(&json, "objects", stk_dataset_object_count(dataset));
+    json_out_number(&json, "skipped", stk_dataset_skipped(dataset));
+    json_out_text(&json, "fingerprint", source_fingerprint(dataset, text));
+    if (stk_dataset_series(dataset))
+        series_report_json(dataset, &json);
+    json_out_array(&json, "classes");
     for (uint32_t i = 0; i < stk_dataset_class_count(dataset); i++)
-        json_text(&json, NULL, stk_dataset_class(dataset, i));
-    json_end_array(&json);
-    json_object(&json, "fields");
+        json_out_text(&json, NULL, stk_dataset_class(dataset, i));
+    json_out_end_array(&json);
+    json_out_object(&json, "fields");
     for (uint32_t f = 0; f < stk_dataset_field_count(dataset); f++) {
         const struct stk_field *field = stk_dataset_field(dataset, f);
-        json_object(&json, field->name);
-        json_text(&json, "kind", source_kind(field, text));
-        json_number(&json, "samples", counts[f].samples);
-        json_number(&json, "bytes", counts[f].bytes);
-        json_number(&json, "longest", field->max_length);
-        json_end_object(&json);
+        json_out_object(&json, field->name);
+        json_out_text(&json, "kind", source_kind(field, text));
+        json_out_number(&json, "samples", counts[f].samples);
+        json_out_number(&json, "bytes", counts[f].bytes);
+        json_out_number(&json, "longest", field->max_length);
+        json_out_end_object(&json);
     }
-    json_end_object(&json);
-    json_end_object(&json);
-    json_end_line(&json);
+    json_out_end_object(&json);
+    json_out_end_object(&json);
+    json_out_end_line(&json);
 }
 
 static void stat_text(const struct stk_dataset *dataset, const struct source_count *counts)
 {
     char text[SOURCE_KIND_CAP], size[24], longest[24];
 
+    if (stk_dataset_series(dataset))
+        series_report_text(dataset);
     printf("samples      %" PRIu64 "\n", stk_dataset_samples(dataset));
     printf("objects      %" PRIu32 "\n", stk_dataset_object_count(dataset));
     if (stk_dataset_class_count(dataset))
@@ -189,13 +203,15 @@ const struct command cmd_ls = {
     .summary =
         "Lists the samples: their keys, fields and sizes.\n"
         "With --json one object a line, with the place of each field's bytes (null where the\n"
-        "shard is compressed).",
+        "shard is compressed). Of a series it tells what it is made of, and lists the first "
+        "windows.",
     .usage = "SRC... [options]",
     .examples = "  stoker ls shards/\n"
                 "  stoker ls 'train-{0000..0999}.tar' --stat\n"
-                "  stoker ls shard-0000.tar --json --limit 1\n",
+                "  stoker ls shard-0000.tar --json --limit 1\n"
+                "  stoker ls prices.series --window 30 --split val\n",
     .options = options,
-    .opens_dataset = 1,
+    .opens = OPENS_WINDOWS,
     .min_words = 1,
     .max_words = INT32_MAX,
     .word = "SRC",

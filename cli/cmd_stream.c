@@ -145,7 +145,7 @@ const struct command cmd_stream = {
                 "  stoker stream shards/ --batch-size 32 --resume here\n"
                 "  stoker stream shards/ --batch-size 4 --shuffle --order\n",
     .options = stream_options,
-    .opens_dataset = 1,
+    .opens = OPENS_WINDOWS,
     .min_words = 1,
     .max_words = INT32_MAX,
     .word = "SRC",

@@ -34,14 +34,14 @@ static void write_json(FILE *stream, const struct stk_bad *bad)
     struct json_out json = {.stream = stream};
     const struct stk_error *err = &bad->error;
 
-    json_object(&json, NULL);
-    json_text(&json, "object", err->object[0] ? err->object : NULL);
-    json_place(&json, "offset", err->offset);
-    json_place(&json, "sample", bad->sample);
-    json_text(&json, "key", err->key[0] ? err->key : NULL);
-    json_text(&json, "field", err->field[0] ? err->field : NULL);
-    json_text(&json, "reason", err->what);
-    json_end_object(&json);
+    json_out_object(&json, NULL);
+    json_out_text(&json, "object", err->object[0] ? err->object : NULL);
+    json_out_place(&json, "offset", err->offset);
+    json_out_place(&json, "sample", bad->sample);
+    json_out_text(&json, "key", err->key[0] ? err->key : NULL);
+    json_out_text(&json, "field", err->field[0] ? err->field : NULL);
+    json_out_text(&json, "reason", err->what);
+    json_out_end_object(&json);
 }
 
 static void write_text(FILE *stream, const struct stk_bad *bad)
@@ -119,16 +119,16 @@ static void print_json(const struct findings *findings, uint64_t samples, uint64
 {
     struct json_out json = {.stream = stdout};
 
-    json_object(&json, NULL);
-    json_number(&json, "samples", samples);
-    json_number(&json, "bad_count", bad);
-    json_array(&json, "bad");
+    json_out_object(&json, NULL);
+    json_out_number(&json, "samples", samples);
+    json_out_number(&json, "bad_count", bad);
+    json_out_array(&json, "bad");
     for (size_t i = 0; i < findings->count; i++)
         printf("%s%s", i ? ", " : "", findings->items[i].line);
-    json_end_array(&json);
-    json_real(&json, "seconds", time);
-    json_end_object(&json);
-    json_end_line(&json);
+    json_out_end_array(&json);
+    json_out_real(&json, "seconds", time);
+    json_out_end_object(&json);
+    json_out_end_line(&json);
 }
 
 static void print_text(const struct findings *findings, uint64_t samples, uint64_t bad, double time)
@@ -216,7 +216,7 @@ const struct command cmd_verify = {
     .examples = "  stoker verify shards/\n"
                 "  stoker verify 'train-{0000..0999}.tar' --json > bad.json\n",
     .options = options,
-    .opens_dataset = 1,
+    .opens = OPENS_WINDOWS,
     .min_words = 1,
     .max_words = INT32_MAX,
     .word = "SRC",

@@ -11,7 +11,7 @@
 static void json_row(void *user, const struct stk_check_row *row)
 {
     if (!strcmp(row->group, "libraries"))
-        json_text(user, row->name, row->state == STK_CHECK_ABSENT ? NULL : row->value);
+        json_out_text(user, row->name, row->state == STK_CHECK_ABSENT ? NULL : row->value);
 }
 
 static void text_row(void *user, const struct stk_check_row *row)
@@ -34,13 +34,13 @@ static int run(const struct command *command, struct stk_context *context, int a
         stk_check(context, text_row, NULL);
         return EXIT_DONE;
     }
-    json_object(&json, NULL);
-    json_text(&json, "version", stk_version());
-    json_object(&json, "libraries");
+    json_out_object(&json, NULL);
+    json_out_text(&json, "version", stk_version());
+    json_out_object(&json, "libraries");
     stk_check(context, json_row, &json);
-    json_end_object(&json);
-    json_end_object(&json);
-    json_end_line(&json);
+    json_out_end_object(&json);
+    json_out_end_object(&json);
+    json_out_end_line(&json);
     return EXIT_DONE;
 }
 

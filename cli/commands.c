@@ -5,11 +5,11 @@
 #include "message.h"
 
 /* Each is defined in the file of its name. */
-extern const struct command cmd_check, cmd_gen, cmd_pack, cmd_index, cmd_ls, cmd_cat, cmd_verify,
-    cmd_stream, cmd_version, cmd_help;
+extern const struct command cmd_check, cmd_gen, cmd_pack, cmd_rescale, cmd_index, cmd_ls, cmd_cat,
+    cmd_verify, cmd_stream, cmd_version, cmd_help;
 
 static const struct command *const commands[] = {
-    &cmd_check, &cmd_gen,    &cmd_pack,   &cmd_index,   &cmd_ls,
+    &cmd_check, &cmd_gen,    &cmd_pack,   &cmd_rescale, &cmd_index, &cmd_ls,
     &cmd_cat,   &cmd_verify, &cmd_stream, &cmd_version, &cmd_help,
 };
 

@@ -9,22 +9,26 @@ static const int signals[INTERRUPT_SIGNALS] = {SIGINT, SIGTERM, SIGALRM, SIGPIPE
 
 /* A handler has no other way to speak. Written by it, read by everybody. */
 static volatile sig_atomic_t pending;
+/* Seconds from the first signal to the end; 0: the usual 0.8. Read by the handler. */
+static volatile sig_atomic_t patience;
 
 static void handle(int number)
 {
-    static const struct itimerval patience = {.it_value = {.tv_usec = 800000}};
+    const struct itimerval wait = {
+        .it_value = {.tv_sec = patience, .tv_usec = patience ? 0 : 800000}};
 
     if (pending) /* the second one, or patience ran out */
         _exit(EXIT_SIGNALLED + pending);
     if (number == SIGALRM)
         return;
     pending = number;
-    (void)setitimer(ITIMER_REAL, &patience, NULL);
+    (void)setitimer(ITIMER_REAL, &wait, NULL);
 }
 
 void interrupt_begin(struct interrupt *interrupt)
 {
     pending = 0;
+    patience = 0;
     for (int i = 0; i < INTERRUPT_SIGNALS; i++) {
         /* No SA_RESTART: a write to a pipe that nobody reads must return. */
         struct sigaction action = {.sa_handler = signals[i] == SIGPIPE ? SIG_IGN : handle};
@@ -45,4 +49,9 @@ void interrupt_end(const struct interrupt *interrupt)
 int interrupt_pending(void)
 {
     return pending;
+}
+
+void interrupt_patience(int seconds)
+{
+    patience = seconds;
 }

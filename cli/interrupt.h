@@ -19,5 +19,7 @@ void interrupt_end(const struct interrupt *interrupt);
  * first one is ended where it stands: files appear by renaming only, so nothing half-written is
  * left. */
 int interrupt_pending(void);
+/* For a command that has much to clear away: so many seconds instead of 0.8, until the end. */
+void interrupt_patience(int seconds);
 
 #endif

@@ -71,33 +71,33 @@ static void add_string(FILE *stream, const uint8_t *data, size_t len)
     fputc('"', stream);
 }
 
-void json_object(struct json_out *json, const char *name)
+void json_out_object(struct json_out *json, const char *name)
 {
     begin(json, name);
     fputc('{', json->stream);
     json->separate = 0;
 }
 
-void json_array(struct json_out *json, const char *name)
+void json_out_array(struct json_out *json, const char *name)
 {
     begin(json, name);
     fputc('[', json->stream);
     json->separate = 0;
 }
 
-void json_end_object(struct json_out *json)
+void json_out_end_object(struct json_out *json)
 {
     fputc('}', json->stream);
     json->separate = 1;
 }
 
-void json_end_array(struct json_out *json)
+void json_out_end_array(struct json_out *json)
 {
     fputc(']', json->stream);
     json->separate = 1;
 }
 
-void json_text(struct json_out *json, const char *name, const char *text)
+void json_out_text(struct json_out *json, const char *name, const char *text)
 {
     begin(json, name);
     if (text)
@@ -106,19 +106,19 @@ void json_text(struct json_out *json, const char *name, const char *text)
         fputs("null", json->stream);
 }
 
-void json_bytes(struct json_out *json, const char *name, struct stk_bytes bytes)
+void json_out_bytes(struct json_out *json, const char *name, struct stk_bytes bytes)
 {
     begin(json, name);
     add_string(json->stream, bytes.data, bytes.len);
 }
 
-void json_number(struct json_out *json, const char *name, uint64_t number)
+void json_out_number(struct json_out *json, const char *name, uint64_t number)
 {
     begin(json, name);
     fprintf(json->stream, "%" PRIu64, number);
 }
 
-void json_place(struct json_out *json, const char *name, uint64_t number)
+void json_out_place(struct json_out *json, const char *name, uint64_t number)
 {
     begin(json, name);
     if (number == UINT64_MAX)
@@ -127,7 +127,7 @@ void json_place(struct json_out *json, const char *name, uint64_t number)
         fprintf(json->stream, "%" PRIu64, number);
 }
 
-void json_real(struct json_out *json, const char *name, double real)
+void json_out_real(struct json_out *json, const char *name, double real)
 {
     begin(json, name);
     if (isfinite(real))
@@ -136,13 +136,13 @@ void json_real(struct json_out *json, const char *name, double real)
         fputs("null", json->stream);
 }
 
-void json_bool(struct json_out *json, const char *name, int truth)
+void json_out_bool(struct json_out *json, const char *name, int truth)
 {
     begin(json, name);
     fputs(truth ? "true" : "false", json->stream);
 }
 
-void json_end_line(struct json_out *json)
+void json_out_end_line(struct json_out *json)
 {
     fputc('\n', json->stream);
     json->separate = 0;

@@ -17,7 +17,8 @@ const struct option options_common[] = {
 };
 
 const struct option options_dataset[] = {
-    {"format", 0, OPTION_TEXT, AT(format), "NAME", "tar, npy, npz, raw or folder; else found out"},
+    {"format", 0, OPTION_TEXT, AT(format), "NAME",
+     "tar, npy, npz, raw, folder or series; else found out"},
     {"dtype", 0, OPTION_TEXT, AT(dtype), "TYPE", "raw arrays: the type of one element"},
     {"shape", 0, OPTION_SHAPE, AT(shape), "N,N,...", "raw arrays: the shape of one sample"},
     {"fields", 0, OPTION_LIST, AT(fields), "A,B,...",
@@ -31,6 +32,21 @@ const struct option options_dataset[] = {
     {0},
 };
 
+const struct option options_windows[] = {
+    {"window", 0, OPTION_U64, AT(windows.window), "ROWS", "rows of x"},
+    {"horizon", 0, OPTION_U64, AT(windows.horizon), "ROWS", "rows of y; 0: no y"},
+    {"stride", 0, OPTION_U64, AT(windows.stride), "ROWS", "rows from one window to the next"},
+    {"gap", 0, OPTION_U64, AT(windows.gap), "ROWS", "rows between x and y"},
+    {"min-history", 0, OPTION_U64, AT(windows.min_history), "ROWS",
+     "least rows up to the window's last one (all of the window; 1 with --pad)"},
+    {"pad", 0, OPTION_FLAG, AT(windows.pad), NULL,
+     "zeros before histories that are shorter than the window, and a mask x_mask"},
+    {"split", 0, OPTION_TEXT, AT(windows.split), "NAME", "only this part: train, val or test"},
+    {"features", 0, OPTION_LIST, AT(windows.features), "A,B,...", "columns of x, in this order"},
+    {"labels", 0, OPTION_LIST, AT(windows.labels), "A,B,...", "columns of y"},
+    {0},
+};
+
 static const struct option no_options[] = {{0}};
 
 const struct option *options_table(const struct command *command, int number)
@@ -39,8 +55,10 @@ const struct option *options_table(const struct command *command, int number)
     case 0:
         return command->options ? command->options : no_options;
     case 1:
-        return command->opens_dataset ? options_dataset : no_options;
+        return command->opens != OPENS_NOTHING ? options_dataset : no_options;
     case 2:
+        return command->opens == OPENS_WINDOWS ? options_windows : no_options;
+    case 3:
         return options_common;
     default:
         return NULL;
@@ -170,8 +188,11 @@ static int check_words(const struct command *command, const struct arguments *ar
 int options_read(const struct command *command, struct arguments *arguments, int argc, char **argv,
                  int *status)
 {
+    struct option_windows *windows = &arguments->windows;
     int only_words = 0;
 
+    windows->window = windows->horizon = windows->stride = UINT64_MAX;
+    windows->gap = windows->min_history = UINT64_MAX;
     /* Words move to the front of argv: there is always room, they come from further back. */
     arguments->words = argv;
     *status = 0;
@@ -239,6 +260,7 @@ void options_help(const struct command *command)
     printf("stoker %s %s\n\n%s\n", command->name, command->usage, command->summary);
     help_table("Options", options_table(command, 0));
     help_table("Dataset options", options_table(command, 1));
-    help_table("Always", options_table(command, 2));
+    help_table("Series options (else as the series says)", options_table(command, 2));
+    help_table("Always", options_table(command, 3));
     printf("\nExamples\n%s", command->examples);
 }

@@ -38,10 +38,18 @@ struct option_shape {
     int64_t shape[STK_MAX_RANK];
 };
 
-#define OPTION_LIST_CAP 256
+#define OPTION_LIST_CAP 4096
 struct option_list {
     uint32_t count;
     const char *words[OPTION_LIST_CAP];
+};
+
+/* How a series is cut into windows: see struct stk_window_options. */
+struct option_windows {
+    uint64_t window, horizon, stride, gap, min_history; /* UINT64_MAX: as the series says */
+    int pad;
+    const char *split;
+    struct option_list features, labels;
 };
 
 /* What every command's arguments begin with. */
@@ -55,6 +63,14 @@ struct arguments {
     struct option_list fields;
     int reindex;
     uint64_t chunk_limit;
+    struct option_windows windows;
+};
+
+/* Which of the shared options a command takes. */
+enum option_opens {
+    OPENS_NOTHING,
+    OPENS_DATASET,
+    OPENS_WINDOWS /* a dataset that may be a series, cut as its options say */
 };
 
 struct command {
@@ -64,7 +80,7 @@ struct command {
     const char *examples;         /* lines, indented by two */
     const char *kinds;            /* words that the first word may be: "tensors"; NULL: any */
     const struct option *options; /* its own; a row with a NULL name ends them */
-    int opens_dataset;            /* not 0: takes the dataset options too */
+    enum option_opens opens;
     int min_words, max_words;
     const char *word; /* what is missing when there are fewer than min_words */
     int (*run)(const struct command *command, struct stk_context *context, int argc, char **argv);
@@ -73,10 +89,11 @@ struct command {
 /* Tables that commands share. */
 extern const struct option options_common[];
 extern const struct option options_dataset[];
+extern const struct option options_windows[];
 
-/* Reads argv[1 ..] into arguments (defaults already there), which is the first member of the
- * command's own struct. 0: go on. Else the command is over and *status is its exit status: --help
- * was asked for, or the usage is bad and standard error says how. */
+/* Reads argv[1 ..] into arguments (defaults already there, but those of windows), which is the
+ * first member of the command's own struct. 0: go on. Else the command is over and *status is its
+ * exit status: --help was asked for, or the usage is bad and standard error says how. */
 int options_read(const struct command *command, struct arguments *arguments, int argc, char **argv,
                  int *status);
 /* The text of --help on standard output. */

@@ -1,5 +1,6 @@
-/* progress_bar.h -- one line on standard error that tells how far a job is; only on a terminal.
- * Owns: nothing; the line is drawn whole each time.   Threads: one at a time.   Errors: none.
+/* progress_bar.h -- one line on standard error: how far a job is, how fast, how long it will take;
+ * only on a terminal.
+ * Owns: when the job on the line began.   Threads: one at a time.   Errors: none.
  * Not here: when it is drawn (the library's progress hook, cmd_stream.c). */
 #ifndef CLI_PROGRESS_BAR_H
 #define CLI_PROGRESS_BAR_H

@@ -7,9 +7,32 @@
 
 #include "interrupt.h"
 
+/* Not 0 when the command line says anything of windows. */
+static int windows_given(const struct option_windows *windows)
+{
+    return windows->window != STK_DEFAULT || windows->horizon != STK_DEFAULT ||
+           windows->stride != STK_DEFAULT || windows->gap != STK_DEFAULT ||
+           windows->min_history != STK_DEFAULT || windows->pad || windows->split ||
+           windows->features.count || windows->labels.count;
+}
+
 stk_status source_open(struct stk_context *context, const struct arguments *arguments,
                        char **sources, int count, struct stk_dataset **out, struct stk_error *err)
 {
+    const struct option_windows *given = &arguments->windows;
+    struct stk_window_options windows = {
+        .window = given->window,
+        .horizon = given->horizon,
+        .stride = given->stride,
+        .gap = given->gap,
+        .min_history = given->min_history,
+        .pad = given->pad,
+        .split = given->split,
+        .features = given->features.count ? given->features.words : NULL,
+        .feature_count = given->features.count,
+        .labels = given->labels.count ? given->labels.words : NULL,
+        .label_count = given->labels.count,
+    };
     struct stk_dataset_options options = {
         .fields = arguments->fields.count ? arguments->fields.words : NULL,
         .field_count = arguments->fields.count,
@@ -20,6 +43,7 @@ stk_status source_open(struct stk_context *context, const struct arguments *argu
         .chunk_limit = arguments->chunk_limit,
         .index = arguments->index,
         .reindex = arguments->reindex,
+        .window = windows_given(given) ? &windows : NULL,
     };
 
     return stk_dataset_open(context, out, (const char *const *)sources, (uint32_t)count, &options,
@@ -41,6 +65,19 @@ const char *source_path(const char *folder, const char *object)
     size_t len = strlen(folder);
 
     return len && !strncmp(object, folder, len) && object[len] == '/' ? object + len + 1 : object;
+}
+
+/* Every window has every field, and there may be more of them than one can walk over. */
+static void count_windows(const struct stk_dataset *dataset, struct source_count *counts)
+{
+    uint64_t samples = stk_dataset_samples(dataset);
+
+    for (uint32_t f = 0; f < stk_dataset_field_count(dataset); f++) {
+        counts[f].samples = samples;
+        if (__builtin_mul_overflow(samples, stk_tensor_size(&stk_dataset_field(dataset, f)->shape),
+                                   &counts[f].bytes))
+            counts[f].bytes = UINT64_MAX;
+    }
 }
 
 static stk_status count_sample(const struct stk_dataset *dataset, uint64_t sample,
@@ -68,6 +105,10 @@ stk_status source_count(const struct stk_dataset *dataset, struct source_count *
     stk_status status = STK_OK;
 
     memset(counts, 0, stk_dataset_field_count(dataset) * sizeof(*counts));
+    if (stk_dataset_series(dataset)) {
+        count_windows(dataset, counts);
+        return STK_OK;
+    }
     for (uint64_t i = 0; i < samples && !status; i++)
         status = interrupt_pending() ? STK_CANCELLED : count_sample(dataset, i, counts, err);
     return status;

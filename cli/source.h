@@ -22,7 +22,7 @@ const char *source_path(const char *folder, const char *object);
 /* What a walk over all samples finds for one field. */
 struct source_count {
     uint64_t samples; /* that have the field */
-    uint64_t bytes;   /* of those that lie plainly in an object */
+    uint64_t bytes;   /* of those that lie plainly in an object; of windows, all as delivered */
 };
 /* counts: one a field. Ends early, with STK_CANCELLED, on a signal. */
 STK_CHECK stk_status source_count(const struct stk_dataset *dataset, struct source_count *counts,

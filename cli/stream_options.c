@@ -8,8 +8,9 @@ const struct option stream_options[] = {
     {"global-batch-size", 0, OPTION_U32, AT(global_batch_size), "N",
      "samples a batch over all ranks, instead of --batch-size"},
     {"shuffle", 0, OPTION_FLAG, AT(shuffle), NULL, "in a random order, another one each epoch"},
-    {"shuffle-order", 0, OPTION_CHOICE, AT(shuffle_order), "auto|sequential|global|local",
-     "global: a true shuffle; local: chunks, then samples within reach (auto)"},
+    {"shuffle-order", 0, OPTION_CHOICE, AT(shuffle_order), "auto|sequential|global|local|time",
+     "global: a true shuffle; local: chunks, then samples within reach; time: of a series, by the "
+     "time of the window's last row (auto)"},
     {"reach", 0, OPTION_U32, AT(reach), "N", "local order: chunks mixed at a time"},
     {"seed", 0, OPTION_U64, AT(seed), "N", "of the order (0)"},
     {"epoch", 0, OPTION_U64, AT(epoch), "N", "the first epoch (0)"},

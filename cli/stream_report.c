@@ -19,17 +19,17 @@ static void json_digest(struct json_out *json, const char *name, const struct st
 
     if (digest)
         stk_digest_text(digest, text);
-    json_text(json, name, digest ? text : NULL);
+    json_out_text(json, name, digest ? text : NULL);
 }
 
 static void json_reads(struct json_out *json, const struct stk_loader_stats *stats)
 {
-    json_object(json, "reads");
-    json_number(json, "issued", stats->reads);
-    json_number(json, "merged", stats->merged_reads);
-    json_number(json, "mapped", stats->mapped_copies);
-    json_number(json, "chunks", stats->chunks_decoded);
-    json_end_object(json);
+    json_out_object(json, "reads");
+    json_out_number(json, "issued", stats->reads);
+    json_out_number(json, "merged", stats->merged_reads);
+    json_out_number(json, "mapped", stats->mapped_copies);
+    json_out_number(json, "chunks", stats->chunks_decoded);
+    json_out_end_object(json);
 }
 
 static void report_json(const struct stream *stream, const struct stk_loader_stats *stats)
@@ -37,38 +37,38 @@ static void report_json(const struct stream *stream, const struct stk_loader_sta
     struct json_out json = {.stream = stdout};
     int hashed = !stream->arguments->no_digest;
 
-    json_object(&json, NULL);
-    json_number(&json, "samples", stream->samples);
-    json_number(&json, "batches", stream->batches);
-    json_number(&json, "bytes", stream->bytes);
-    json_real(&json, "seconds", stream->seconds);
-    json_real(&json, "samples_per_s", rate((double)stream->samples, stream->seconds));
-    json_real(&json, "bytes_per_s", rate((double)stream->bytes, stream->seconds));
-    json_object(&json, "waits");
-    json_real(&json, "fetch", stats->waits.fetch);
-    json_real(&json, "fill", stats->waits.fill);
-    json_real(&json, "consumer", stats->waits.consumer);
-    json_end_object(&json);
-    json_number(&json, "peak_bytes", stats->peak_bytes);
-    json_number(&json, "caller_peak_bytes", stats->caller_peak_bytes);
-    json_number(&json, "bad", stats->bad);
+    json_out_object(&json, NULL);
+    json_out_number(&json, "samples", stream->samples);
+    json_out_number(&json, "batches", stream->batches);
+    json_out_number(&json, "bytes", stream->bytes);
+    json_out_real(&json, "seconds", stream->seconds);
+    json_out_real(&json, "samples_per_s", rate((double)stream->samples, stream->seconds));
+    json_out_real(&json, "bytes_per_s", rate((double)stream->bytes, stream->seconds));
+    json_out_object(&json, "waits");
+    json_out_real(&json, "fetch", stats->waits.fetch);
+    json_out_real(&json, "fill", stats->waits.fill);
+    json_out_real(&json, "consumer", stats->waits.consumer);
+    json_out_end_object(&json);
+    json_out_number(&json, "peak_bytes", stats->peak_bytes);
+    json_out_number(&json, "caller_peak_bytes", stats->caller_peak_bytes);
+    json_out_number(&json, "bad", stats->bad);
     json_digest(&json, "digest", hashed ? &stream->digest : NULL);
     json_digest(&json, "run_digest",
                 !hashed                     ? NULL
                 : stream->has_run_digest    ? &stream->run_digest
                 : stream->arguments->resume ? NULL
                                             : &stream->digest);
-    json_number(&json, "epochs", stream->arguments->epochs);
-    json_number(&json, "first_epoch", stream->first_epoch);
-    json_number(&json, "epoch", stream->epoch);
-    json_number(&json, "position", stream->position);
-    json_number(&json, "steps", stk_loader_steps(stream->loader));
-    json_text(&json, "io", stats->io);
-    json_number(&json, "threads", stats->threads);
+    json_out_number(&json, "epochs", stream->arguments->epochs);
+    json_out_number(&json, "first_epoch", stream->first_epoch);
+    json_out_number(&json, "epoch", stream->epoch);
+    json_out_number(&json, "position", stream->position);
+    json_out_number(&json, "steps", stk_loader_steps(stream->loader));
+    json_out_text(&json, "io", stats->io);
+    json_out_number(&json, "threads", stats->threads);
     json_reads(&json, stats);
-    json_real(&json, "open_seconds", stream->open_seconds);
-    json_end_object(&json);
-    json_end_line(&json);
+    json_out_real(&json, "open_seconds", stream->open_seconds);
+    json_out_end_object(&json);
+    json_out_end_line(&json);
 }
 
 static void report_text(const struct stream *stream, const struct stk_loader_stats *stats)
@@ -108,17 +108,17 @@ static void write_quarantined(FILE *file, const struct stk_quarantined *bad)
 {
     struct json_out json = {.stream = file};
 
-    json_object(&json, NULL);
-    json_text(&json, "object", bad->error.object[0] ? bad->error.object : NULL);
-    json_place(&json, "offset", bad->error.offset);
-    json_place(&json, "sample", bad->sample);
-    json_text(&json, "key", bad->error.key[0] ? bad->error.key : NULL);
-    json_text(&json, "field", bad->error.field[0] ? bad->error.field : NULL);
-    json_text(&json, "reason", bad->error.what);
-    json_place(&json, "substitute", bad->substitute);
-    json_number(&json, "epoch", bad->epoch);
-    json_end_object(&json);
-    json_end_line(&json);
+    json_out_object(&json, NULL);
+    json_out_text(&json, "object", bad->error.object[0] ? bad->error.object : NULL);
+    json_out_place(&json, "offset", bad->error.offset);
+    json_out_place(&json, "sample", bad->sample);
+    json_out_text(&json, "key", bad->error.key[0] ? bad->error.key : NULL);
+    json_out_text(&json, "field", bad->error.field[0] ? bad->error.field : NULL);
+    json_out_text(&json, "reason", bad->error.what);
+    json_out_place(&json, "substitute", bad->substitute);
+    json_out_number(&json, "epoch", bad->epoch);
+    json_out_end_object(&json);
+    json_out_end_line(&json);
 }
 
 int stream_quarantine(const struct stream *stream, const char *path)

@@ -6,12 +6,16 @@ _stoker()
 
     COMPREPLY=()
     if [ "$COMP_CWORD" -eq 1 ]; then
-        COMPREPLY=($(compgen -W "check gen pack index ls cat verify stream version help" -- "$word"))
+        COMPREPLY=($(compgen -W "check gen pack rescale index ls cat verify stream version help" -- "$word"))
         return
     fi
     case $command:$before in
-        pack:--to) words="tar" ;;
-        stream:--shuffle-order) words="auto sequential global local" ;;
+        pack:--to) words="tar series" ;;
+        pack:--nan) words="error drop ffill mean zero" ;;
+        pack:--scaler) words="standard minmax robust none" ;;
+        pack:--scale) words="stored late" ;;
+        rescale:--scaler) words="standard minmax robust none" ;;
+        stream:--shuffle-order) words="auto sequential global local time" ;;
         stream:--last) words="auto short mask drop" ;;
         stream:--bad) words="raise replace" ;;
         stream:--ragged) words="error pad list" ;;
@@ -20,18 +24,19 @@ _stoker()
     esac
     case $command:$COMP_CWORD:$word in
         *:-*) ;;
-        gen:2:*) words="tensors" ;;
+        gen:2:*) words="tensors series" ;;
     esac
     if [ -z "$words" ] && [[ $word == -* ]]; then
         case $command in
             check) words=" --format --dtype --shape --fields --index --reindex --chunk-limit --json --help -h" ;;
-            gen) words=" --out -o --shards --samples --shape --dtype --classes --seed --loose --threads --force --json --help -h" ;;
-            pack) words=" --out -o --to --shard-size --shard-samples --prefix --force --format --dtype --shape --fields --index --reindex --chunk-limit --json --help -h" ;;
-            index) words=" --format --dtype --shape --fields --index --reindex --chunk-limit --json --help -h" ;;
-            ls) words=" --limit --stat --format --dtype --shape --fields --index --reindex --chunk-limit --json --help -h" ;;
-            cat) words=" --key --format --dtype --shape --fields --index --reindex --chunk-limit --json --help -h" ;;
-            verify) words=" --threads --format --dtype --shape --fields --index --reindex --chunk-limit --json --help -h" ;;
-            stream) words=" --batch-size --global-batch-size --shuffle --shuffle-order --reach --seed --epoch --epochs --rank --world-size --last --bad --quarantine --ragged --threads --memory --depth --io --save-state --stop-after --resume --order --no-digest --trace --format --dtype --shape --fields --index --reindex --chunk-limit --json --help -h" ;;
+            gen) words=" --out -o --seed --force --shards --samples --shape --dtype --classes --loose --threads --entities --rows --features --csv --json --help -h" ;;
+            pack) words=" --out -o --to --force --shard-size --shard-samples --prefix --entity --time --features --label --static --nan --scaler --fit-on --split --scale --window --horizon --stride --gap --append --threads --memory --format --dtype --shape --fields --index --reindex --chunk-limit --json --help -h" ;;
+            rescale) words=" --scaler --fit-on --json --help -h" ;;
+            index) words=" --format --dtype --shape --fields --index --reindex --chunk-limit --window --horizon --stride --gap --min-history --pad --split --features --labels --json --help -h" ;;
+            ls) words=" --limit --stat --format --dtype --shape --fields --index --reindex --chunk-limit --window --horizon --stride --gap --min-history --pad --split --features --labels --json --help -h" ;;
+            cat) words=" --key --format --dtype --shape --fields --index --reindex --chunk-limit --window --horizon --stride --gap --min-history --pad --split --features --labels --json --help -h" ;;
+            verify) words=" --threads --format --dtype --shape --fields --index --reindex --chunk-limit --window --horizon --stride --gap --min-history --pad --split --features --labels --json --help -h" ;;
+            stream) words=" --batch-size --global-batch-size --shuffle --shuffle-order --reach --seed --epoch --epochs --rank --world-size --last --bad --quarantine --ragged --threads --memory --depth --io --save-state --stop-after --resume --order --no-digest --trace --format --dtype --shape --fields --index --reindex --chunk-limit --window --horizon --stride --gap --min-history --pad --split --features --labels --json --help -h" ;;
             version) words=" --json --help -h" ;;
             help) words=" --completion --json --help -h" ;;
         esac

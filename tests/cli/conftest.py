@@ -1,8 +1,10 @@
 """What the tests of the command share: the binary, and small sets that it has made."""
 
+import importlib.util
 import json
 import os
 import subprocess
+import sys
 
 import pytest
 from places import BINARY
@@ -11,13 +13,14 @@ from places import BINARY
 class Command:
     """Runs the command in a folder of its own cache, and reads what it prints."""
 
-    def __init__(self, cache):
+    def __init__(self, cache, *words):
         self.binary = str(BINARY)
+        self.words = words or (self.binary,)
         self.environment = {**os.environ, "XDG_CACHE_HOME": str(cache), "LC_ALL": "C.UTF-8"}
 
     def __call__(self, *arguments, status=0, text=True, **options):
         done = subprocess.run(
-            [self.binary, *map(str, arguments)],
+            [*self.words, *map(str, arguments)],
             capture_output=True,
             text=text,
             timeout=60,
@@ -44,7 +47,7 @@ class Command:
 
     def start(self, *arguments, **options):
         return subprocess.Popen(
-            [self.binary, *map(str, arguments)], env=self.environment, **options
+            [*self.words, *map(str, arguments)], env=self.environment, **options
         )
 
 
@@ -53,6 +56,14 @@ def stoker(tmp_path_factory):
     if not BINARY.exists():
         pytest.fail(f"{BINARY} is not there: run make first")
     return Command(tmp_path_factory.mktemp("cache"))
+
+
+@pytest.fixture(scope="session")
+def arrow_stoker(tmp_path_factory):
+    """The same command run by the Python package, where pyarrow reads and writes tables."""
+    if not all(map(importlib.util.find_spec, ("stoker", "pyarrow"))):
+        pytest.skip("the Python package or pyarrow is not installed")
+    return Command(tmp_path_factory.mktemp("arrow_cache"), sys.executable, "-m", "stoker")
 
 
 @pytest.fixture(scope="session")

@@ -1,9 +1,13 @@
 """Ctrl-C: the command ends soon, with status 130, and leaves nothing half-written."""
 
+import fcntl
 import os
 import pty
+import re
 import signal
+import struct
 import subprocess
+import termios
 import time
 
 import pytest
@@ -125,6 +129,34 @@ def test_a_bar_is_drawn_on_a_terminal_and_taken_away(stoker, tmp_path):
     printed = run_on_terminal(stoker, *arguments)
     assert b"generating [" in printed and b" of 60 samples" in printed
     assert printed.endswith(b"\r\x1b[K")
+
+
+def test_the_bar_tells_the_speed_and_the_time_left(stoker, tensors):
+    leader, follower = pty.openpty()
+    fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 120, 0, 0))
+    process = stoker.start(
+        *("stream", tensors / "shards", "--batch-size", 4, "--epochs", 10**8),
+        stdout=subprocess.DEVNULL,
+        stderr=follower,
+    )
+    os.close(follower)
+    printed = b""
+    try:
+        while not (b" left" in printed and b"batches/s" in printed):
+            some = os.read(leader, 4096)
+            assert some, printed
+            printed += some
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.wait(timeout=20)
+        os.close(leader)
+    lines = [line.split(b"\x1b[K")[0].decode() for line in printed.split(b"\r") if b" left" in line]
+    assert all(len(line) < 120 for line in lines)
+    wanted = (
+        r"streaming \[[=> ]+\] +\d+ %  (\d+ h \d\d min|\d+ min \d\d s|\d+ s) left  "
+        r"[\d.]+( k| M)? batches/s  \d+ of \d+ batches"
+    )
+    assert re.match(wanted, lines[0]), lines[0]
 
 
 def test_nothing_is_drawn_on_a_pipe(stoker, tmp_path):

@@ -9,7 +9,10 @@ import pytest
 import tars
 from places import ROOT
 
-COMMANDS = ["check", "gen", "pack", "index", "ls", "cat", "verify", "stream", "version", "help"]
+COMMANDS = [
+    *("check", "gen", "pack", "rescale", "index", "ls", "cat", "verify", "stream", "version"),
+    "help",
+]
 
 
 def test_no_command_is_bad_usage(stoker):
@@ -55,8 +58,27 @@ def test_an_unknown_option_gets_the_nearest_name(stoker, typed, meant):
         (["gen", "tensors", "-o", "x", "--shape", "0,3"], "at least 1"),
         (["gen", "tensors", "-o", "x", "--shards", "3", "--samples", "2"], "shards"),
         (["pack", "a"], "-o OUT is missing"),
-        (["pack", "a", "-o", "b", "--to", "zip"], "tar was expected"),
+        (["pack", "a", "-o", "b", "--to", "zip"], "tar|series was expected"),
+        (["gen", "series"], "-o OUT is missing"),
+        (["gen", "series", "-o", "x", "--shards", "3"], "--shards goes with gen tensors"),
+        (["gen", "series", "-o", "x", "--dtype", "f32"], "--dtype goes with gen tensors"),
+        (["gen", "tensors", "-o", "x", "--rows", "3"], "--rows goes with gen series"),
+        (["gen", "tensors", "-o", "x", "--csv"], "--csv goes with gen series"),
         (["pack", "a", "-o", "b", "--shard-size", "many"], "a size"),
+        (["pack", "a", "-o", "b", "--entity", "c"], "--entity goes with --to series"),
+        (["pack", "a", "-o", "b", "--nan", "zero"], "--nan goes with --to series"),
+        (["pack", "a", "-o", "b", "--to", "series", "--prefix", "c"], "--prefix goes with"),
+        (["pack", "a", "-o", "b", "--to", "series", "--fields", "c"], "--fields goes with"),
+        (["pack", "a", "-o", "b", "--to", "series", "--nan", "skip"], "error|drop|ffill|mean|zero"),
+        (["pack", "a", "-o", "b", "--to", "series", "--scaler", "max"], "standard|minmax|robust"),
+        (["pack", "a", "-o", "b", "--to", "series", "--scale", "never"], "stored|late"),
+        (["pack", "a", "-o", "b", "--to", "series", "--window", "0"], "--window 0"),
+        (["pack", "a", "-o", "b", "--to", "series", "--horizon", "0"], "--horizon 0"),
+        (["pack", "a", "-o", "b", "--to", "series", "--features", "a,,b"], "names separated"),
+        (["rescale"], "FOLDER is missing"),
+        (["rescale", "a"], "--scaler is missing"),
+        (["rescale", "a", "b", "--scaler", "none"], "too many"),
+        (["ls", "a", "--window", "-3"], "a number"),
         (["stream", "a"], "--batch-size"),
         (["stream", "a", "--batch-size", "-1"], "a number"),
         (["stream", "a", "--batch-size", "4294967296"], "a number"),
@@ -178,6 +200,8 @@ def test_bash_completes_commands_options_and_choices(stoker):
     assert bash_completes(stoker, "stream", "x", "--batch") == ["--batch-size"]
     assert bash_completes(stoker, "stream", "x", "--io", "") == ["auto", "pread", "uring"]
     assert bash_completes(stoker, "gen", "t") == ["tensors"]
+    assert bash_completes(stoker, "gen", "s") == ["series"]
+    assert bash_completes(stoker, "pack", "x", "--scale", "") == ["stored", "late"]
 
 
 def test_bash_completes_every_option_of_every_command(stoker):
