@@ -1,6 +1,6 @@
 /* The parser: every key is looked up by its names, checked, and copied; nothing of the parsed
  * document is kept. */
-#include "format/series_parse.h"
+#include "format/series_parser.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -9,25 +9,13 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
-#include "base/json.h"
 #include "base/memory.h"
 
 #define META_MOST_CODES (UINT64_C(1) << 24) /* float32 holds all below exactly */
 
-struct meta_parser {
-    struct series_meta *meta;
-    const struct json *root;
-    const char *path;
-    uint64_t array_bytes;
-    int is_ours; /* written by stoker: everything must be right */
-    struct stk_error *err;
-};
-
 /* --- small things ---------------------------------------------------------------------------- */
 
-STK_PRINTF(3, 4)
-static stk_status meta_bad(const struct meta_parser *parser, const char *key, const char *format,
-                           ...)
+stk_status meta_bad(const struct meta_parser *parser, const char *key, const char *format, ...)
 {
     char words[256];
     va_list args;
@@ -54,13 +42,13 @@ static const struct json *meta_find(const struct json *object, const char *const
     return NULL;
 }
 
-static const struct json *meta_member(const struct json *object, const char *name)
+const struct json *meta_member(const struct json *object, const char *name)
 {
     const struct json *value = json_member(object, name);
     return json_kind(value) == JSON_KIND_NULL ? NULL : value;
 }
 
-static stk_status meta_copy(const struct meta_parser *parser, const char *text, char **out)
+stk_status meta_copy(const struct meta_parser *parser, const char *text, char **out)
 {
     memory_free(*out);
     *out = memory_text(text, strlen(text));
@@ -100,8 +88,7 @@ static int text_order(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Sorts names; one that is there twice, or NULL. */
-static const char *texts_twice(const char **names, size_t count)
+const char *meta_twice(const char **names, size_t count)
 {
     qsort(names, count, sizeof(*names), text_order);
     for (size_t i = 1; i < count; i++) {
@@ -133,7 +120,7 @@ static stk_status meta_unique(const struct meta_parser *parser, const char *key,
         return fail_memory(parser->err, names->count * sizeof(*sorted));
     for (uint32_t i = 0; i < names->count; i++)
         sorted[i] = names->texts[i];
-    const char *twice = texts_twice(sorted, names->count);
+    const char *twice = meta_twice(sorted, names->count);
     memory_free(sorted);
     return twice ? meta_bad(parser, key, "%.100s is there twice", twice) : STK_OK;
 }
@@ -444,150 +431,6 @@ static stk_status meta_splits(const struct meta_parser *parser)
     return STK_OK;
 }
 
-static int meta_range(const struct json *value, struct series_range *out)
-{
-    return json_count(value) == 2 && json_u64(json_item(value, 0), &out->start) &&
-           json_u64(json_item(value, 1), &out->end) && out->start <= out->end &&
-           out->end <= SERIES_MOST;
-}
-
-/* The parts of one entity: inside it, none over another. */
-static stk_status meta_entity_splits(const struct meta_parser *parser, uint64_t number,
-                                     const struct json *list)
-{
-    struct series_meta *meta = parser->meta;
-    const struct series_entity *entity = &meta->entities[number];
-    struct series_range *ranges = &meta->ranges[number * meta->split_count];
-    if (json_kind(list) != JSON_KIND_LIST || json_count(list) != meta->split_count)
-        return meta_bad(parser, "entities", "%.100s needs a list of %u splits", entity->name,
-                        meta->split_count);
-    for (uint32_t i = 0; i < meta->split_count; i++) {
-        if (!meta_range(json_item(list, i), &ranges[i]) || ranges[i].start < entity->start ||
-            ranges[i].end > entity->end)
-            return meta_bad(parser, "entities", "split %u of %.100s is not [start, end] inside it",
-                            i, entity->name);
-        for (uint32_t k = 0; k < i; k++) {
-            if (ranges[i].start < ranges[k].end && ranges[k].start < ranges[i].end)
-                return meta_bad(parser, "entities", "splits %u and %u of %.100s overlap", k, i,
-                                entity->name);
-        }
-    }
-    return STK_OK;
-}
-
-/* --- entities -------------------------------------------------------------------------------- */
-
-static stk_status meta_entity(const struct meta_parser *parser, const char *name,
-                              const struct json *value)
-{
-    struct series_meta *meta = parser->meta;
-    uint64_t number = meta->entity_count;
-    struct series_entity *entity = &meta->entities[number];
-    struct series_range range = {0, 0};
-    stk_status status = meta_copy(parser, name, &entity->name);
-    if (status)
-        return status;
-    meta->entity_count++;
-    if (json_kind(value) == JSON_KIND_OBJECT) {
-        if (!json_get_u64(value, "start", &range.start) || !json_get_u64(value, "end", &range.end))
-            return meta_bad(parser, "entities", "%.100s has no start and end", name);
-    } else if (!meta_range(value, &range)) {
-        return meta_bad(parser, "entities", "%.100s is not [start, end]", name);
-    }
-    if (range.start > range.end || range.end > SERIES_MOST)
-        return meta_bad(parser, "entities", "%.100s has impossible rows %llu to %llu", name,
-                        (unsigned long long)range.start, (unsigned long long)range.end);
-    entity->start = range.start;
-    entity->end = range.end;
-    return meta->split_count ? meta_entity_splits(parser, number, json_member(value, "splits"))
-                             : STK_OK;
-}
-
-static stk_status meta_entity_item(const struct meta_parser *parser, size_t number,
-                                   const struct json *item)
-{
-    const char *name;
-    char digits[24];
-    int64_t code;
-    if (json_i64(json_member(item, "name"), &code)) { /* made by hand */
-        snprintf(digits, sizeof(digits), "%lld", (long long)code);
-        name = digits;
-    } else if (!json_get_text(item, "name", &name)) {
-        return meta_bad(parser, "entities", "item %zu has no name", number);
-    }
-    return meta_entity(parser, name, item);
-}
-
-static stk_status meta_entities(const struct meta_parser *parser)
-{
-    struct series_meta *meta = parser->meta;
-    const struct json *value = meta_member(parser->root, "entities"), *item;
-    size_t count = json_count(value);
-    void *cursor = NULL;
-    const char *name;
-    stk_status status = STK_OK;
-    if (json_kind(value) != JSON_KIND_LIST && json_kind(value) != JSON_KIND_OBJECT)
-        return meta_bad(parser, "entities",
-                        value ? "it is neither a list nor an object"
-                              : "it is missing: a list of {name, start, end}");
-    meta->entities = memory_zero(count + 1, sizeof(*meta->entities));
-    meta->ranges = memory_zero(count * meta->split_count + 1, sizeof(*meta->ranges));
-    if (!meta->entities || !meta->ranges)
-        return fail_memory(parser->err, count * sizeof(*meta->entities));
-    if (count == 0)
-        return meta_bad(parser, "entities", "there is none");
-    for (size_t i = 0; !status && json_kind(value) == JSON_KIND_LIST && i < count; i++)
-        status = meta_entity_item(parser, i, json_item(value, i));
-    while (!status && (item = json_each(value, &cursor, &name)))
-        status = meta_entity(parser, name, item);
-    return status;
-}
-
-static int entity_order(const void *a, const void *b)
-{
-    const struct series_entity *x = a, *y = b;
-    if (x->start != y->start)
-        return x->start < y->start ? -1 : 1;
-    return x->end < y->end ? -1 : x->end > y->end;
-}
-
-/* By a sorted copy: entities may lie in any order. */
-static stk_status meta_check_rows(const struct meta_parser *parser)
-{
-    const struct series_meta *meta = parser->meta;
-    size_t bytes = meta->entity_count * sizeof(*meta->entities);
-    struct series_entity *sorted = memory_alloc(bytes);
-    stk_status status = STK_OK;
-    if (!sorted)
-        return fail_memory(parser->err, bytes);
-    memcpy(sorted, meta->entities, bytes);
-    qsort(sorted, meta->entity_count, sizeof(*sorted), entity_order);
-    for (uint64_t i = 0; !status && i < meta->entity_count; i++) {
-        const struct series_entity *own = &sorted[i];
-        if (own->end > meta->rows)
-            status = meta_bad(parser, "entities", "%.100s ends at row %llu of %llu", own->name,
-                              (unsigned long long)own->end, (unsigned long long)meta->rows);
-        else if (i > 0 && sorted[i - 1].end > own->start)
-            status = meta_bad(parser, "entities", "%.100s and %.100s overlap at row %llu",
-                              sorted[i - 1].name, own->name, (unsigned long long)own->start);
-    }
-    memory_free(sorted);
-    return status;
-}
-
-static stk_status meta_check_names(const struct meta_parser *parser)
-{
-    const struct series_meta *meta = parser->meta;
-    const char **names = memory_zero(meta->entity_count, sizeof(*names));
-    if (!names)
-        return fail_memory(parser->err, meta->entity_count * sizeof(*names));
-    for (uint64_t i = 0; i < meta->entity_count; i++)
-        names[i] = meta->entities[i].name;
-    const char *twice = texts_twice(names, meta->entity_count);
-    memory_free(names);
-    return twice ? meta_bad(parser, "entities", "the name %.100s is there twice", twice) : STK_OK;
-}
-
 /* --- scaler and the rest --------------------------------------------------------------------- */
 
 static stk_status meta_scaler(const struct meta_parser *parser)
@@ -663,12 +506,35 @@ static stk_status meta_version(struct meta_parser *parser)
 static stk_status meta_read(struct meta_parser *parser)
 {
     static stk_status (*const steps[])(const struct meta_parser *) = {
-        meta_columns,    meta_labels,      meta_statics, meta_categories, meta_dtype,
-        meta_sequence,   meta_time,        meta_splits,  meta_entities,   meta_rows,
-        meta_check_rows, meta_check_names, meta_missing, meta_scaler,     meta_fingerprint};
+        meta_columns,        meta_labels,  meta_statics, meta_categories, meta_dtype,
+        meta_sequence,       meta_time,    meta_splits,  meta_entities,   meta_rows,
+        meta_check_entities, meta_missing, meta_scaler,  meta_fingerprint};
     stk_status status = meta_version(parser);
     for (size_t i = 0; !status && i < sizeof(steps) / sizeof(steps[0]); i++)
         status = steps[i](parser);
+    return status;
+}
+
+/* The tree: of the whole text, or of all but the list of entities when that was read already. A
+ * head that is no JSON was cut in the wrong place: then the whole text says what is wrong. */
+static stk_status meta_tree(struct json **out, struct series_list *list,
+                            const struct series_text *from, struct stk_error *err)
+{
+    struct text head = {0};
+    stk_status status = series_list_scan(list, from->data, from->len, err);
+    *out = NULL;
+    if (!status && list->count) {
+        text_add(&head, from->data, list->head);
+        text_add(&head, "]}", 2);
+        status = head.failed ? fail_memory(err, list->head) : STK_OK;
+        if (!status && json_parse(out, head.data, head.len, NULL))
+            series_list_reset(list);
+    }
+    if (!status && !*out)
+        status = json_parse(out, from->data, from->len, err);
+    if (status)
+        fail_at(err, from->path, err ? err->offset : STK_NOWHERE);
+    text_free(&head);
     return status;
 }
 
@@ -677,17 +543,18 @@ stk_status series_parse(struct series_meta *meta, const struct series_text *from
 {
     struct meta_parser parser = {
         .meta = meta, .path = from->path, .array_bytes = from->array_bytes, .err = err};
+    struct series_list list = {0};
     struct json *json = NULL;
     memset(meta, 0, sizeof(*meta));
-    stk_status status = json_parse(&json, from->data, from->len, err);
-    if (status) {
-        fail_at(err, from->path, err ? err->offset : STK_NOWHERE);
-    } else {
+    stk_status status = meta_tree(&json, &list, from, err);
+    if (!status) {
         parser.root = json;
+        parser.list = list.count ? &list : NULL;
         status = meta_read(&parser);
     }
     if (status)
         series_meta_reset(meta);
+    series_list_reset(&list);
     json_free(json);
     return status;
 }

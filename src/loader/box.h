@@ -45,6 +45,7 @@ struct layout {
     uint64_t side_size; /* of a slot's side memory */
     uint64_t rows; /* bytes of one sample in a span's memory: rows read before they are gathered */
     int optional;  /* some field may be missing */
+    int gathers;   /* some field is gathered */
     int variable;  /* some field is not DENSE: a box's size depends on its samples */
     int mask;
 };

@@ -42,7 +42,7 @@ static void gather_rows(const struct field_layout *layout, const uint8_t *from, 
         memset(to, 0, before);
         to += before;
     }
-    window_gather_copy(layout->gather, from, rows, to);
+    window_gather_stream(layout->gather, from, rows, to);
 }
 
 /* Puts a value where a read would have put it. Runs under a guard: no lock, no allocation. */
@@ -485,6 +485,8 @@ void fill_step(struct worker *worker, struct span *span)
     if (!span_is_ready(&worker->loader->layout, span))
         for (uint32_t i = span->first; i < span->first + span->count; i++)
             fill_sample(worker, span, i);
+    if (worker->loader->layout.gathers)
+        window_gather_fence();
     trace_end(worker->ring, begin, "fill", span->slot->position,
               span->count * worker->loader->layout.item);
 }

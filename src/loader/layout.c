@@ -99,6 +99,7 @@ stk_status layout_init(struct layout *layout, const struct stk_dataset *dataset,
         field_init_rows(field, &layout->rows);
         layout->variable |= field->place != PLACE_DENSE;
         layout->optional |= field->field->field.optional;
+        layout->gathers |= field->gather != NULL;
         layout->item += field->item;
         field->side_at = layout->side_size;
         layout->side_size += (uint64_t)field->side * capacity;

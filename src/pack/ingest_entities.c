@@ -120,11 +120,12 @@ static int came_before(const struct ingest_run *run, uint32_t number)
 static stk_status name_table_at_hand(struct ingest_run *run, struct stk_error *err)
 {
     const char *table = ingest_table(run);
-    struct arrow_text name;
+    struct arrow_text name = {table, strlen(table)};
 
-    ingest_stem(table, &name);
+    if (!run->own_names)
+        ingest_stem(table, &name);
     uint32_t number = name_table_find(&run->names, name.data, name.len);
-    if (came_before(run, number) && add_folder(table, &name))
+    if (came_before(run, number) && !run->own_names && add_folder(table, &name))
         number = name_table_find(&run->names, name.data, name.len);
     if (came_before(run, number)) {
         const char *other = run->tables[run->places[number].table];

@@ -50,6 +50,7 @@ struct ingest_run {
 
     char **tables; /* names of those that came; the last one is at hand */
     uint32_t table_count, table_cap;
+    int own_names;       /* a table's name is its entity's, not a file's */
     uint64_t batch_row;  /* rows of the table before the batch at hand */
     int64_t batch_width; /* columns that its schema has */
 

@@ -518,6 +518,7 @@ stk_status series_ingest_run(struct series_ingest *ingest, struct stk_tables *ta
     struct ingest_run run = {.ingest = ingest, .table_entity = NAME_NONE, .last_entity = NAME_NONE};
 
     ingest->is_grouped = ingest->is_ordered = 1;
+    run.own_names = tables->own_names;
     stk_status status = add_tables(&run, tables, err);
     if (!status)
         status = hand_over(&run, err);

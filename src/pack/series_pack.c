@@ -13,6 +13,7 @@
 #include "pack/series_sort.h"
 
 #define RAW_NAME "raw.rows" /* rows that are not the array: gone when they were converted */
+#define MOST_NOTICES 8      /* of columns; more are counted */
 
 static const enum scaler_kind kinds[] = {[STK_SCALER_STANDARD] = SCALER_STANDARD,
                                          [STK_SCALER_MINMAX] = SCALER_MINMAX,
@@ -70,13 +71,16 @@ stk_status series_pack_rows(struct series_pack *pack, const struct series_meta *
         pack->missing += ingest->missing[i];
     if (status || (ingest->is_grouped && ingest->is_ordered))
         return status;
+    uint64_t count; /* rows that were to stay as they came are to stay as they are sorted */
+    int is_final = row_spool_hashes(ingest->spool, &count) != NULL;
     const struct series_sort sort = {.context = pack->context,
                                      .folder_fd = ingest->folder_fd,
                                      .label = ingest->label,
                                      .memory = pack->memory,
                                      .entities = ingest->entities,
                                      .entity_count = ingest->entity_count,
-                                     .time_unit = ingest->time_unit};
+                                     .time_unit = ingest->time_unit,
+                                     .is_final = is_final};
     pack->was_sorted = 1;
     return series_sort_run(&sort, &ingest->spool, err);
 }
@@ -94,6 +98,21 @@ static stk_status array_open(const struct series_pack *pack, const char *name, i
     return status;
 }
 
+static void tell_category(const struct series_pack *pack, const struct series_meta *meta,
+                          uint32_t column)
+{
+    /* The ingest's own counts, or what became the meta's. */
+    const uint64_t *missing = pack->ingest.missing ? pack->ingest.missing : meta->missing;
+    enum stk_missing policy = pack->options->missing;
+
+    if (missing[column] && policy != STK_MISSING_DROP)
+        context_notice(pack->context,
+                       "column '%.60s' holds categories: %s takes the code 0, the first of them",
+                       meta->columns[column],
+                       policy == STK_MISSING_FFILL ? "a missing one before the first"
+                                                   : "a missing one");
+}
+
 static stk_status values_finish(struct series_pack *pack, const struct series_pack_values *values,
                                 int array_fd, struct stk_error *err)
 {
@@ -103,8 +122,13 @@ static stk_status values_finish(struct series_pack *pack, const struct series_pa
 
     if (!means)
         return fail_memory(err, meta->column_count * sizeof(*means));
-    for (uint32_t i = 0; i < meta->scaler.count; i++)
-        means[i] = meta->scaler.columns[i].mean;
+    for (uint32_t i = 0; i < meta->column_count; i++) {
+        int is_category = pack->ingest.is_category[i];
+        if (i < meta->scaler.count && !is_category) /* codes have no mean: the first one it is */
+            means[i] = meta->scaler.columns[i].mean;
+        if (is_category)
+            tell_category(pack, meta, i);
+    }
     const struct series_finish finish = {
         .context = pack->context,
         .threads = pack->options->threads,
@@ -192,32 +216,61 @@ static double coarse_bound(enum stk_dtype dtype)
     return dtype == STK_F32 ? 0x1p18 : dtype == STK_F16 ? 0x1p5 : 0x1p2;
 }
 
+static int tell_scale(const struct series_pack *pack, const struct series_meta *meta,
+                      uint32_t number, int is_quiet)
+{
+    const struct scaler_column *column = &meta->scaler.columns[number];
+    const char *name = meta->columns[number];
+
+    if (meta->scaler.kind == SCALER_NONE)
+        return 0;
+    if (column->count == 0 && !is_quiet)
+        context_notice(pack->context,
+                       "column '%.60s' has no value in the rows that the scaler is fitted on: "
+                       "center 0, scale 1",
+                       name);
+    if (column->count == 0)
+        return 1;
+    if (column->scale != 1 || column->min != column->max)
+        return 0;
+    if (!is_quiet)
+        context_notice(pack->context, "column '%.60s' is constant (%g): its scale is 1", name,
+                       column->min);
+    return 1;
+}
+
+static int tell_coarse(const struct series_pack *pack, const struct series_meta *meta,
+                       uint32_t number, int is_quiet)
+{
+    const struct scaler_column *column = &meta->scaler.columns[number];
+
+    if (fabs(column->center) / column->scale <= coarse_bound(meta->dtype))
+        return 0;
+    if (!is_quiet)
+        context_notice(pack->context,
+                       "column '%.60s' is around %g with a spread of %g: %s is too coarse for its "
+                       "raw values; use --scale stored",
+                       meta->columns[number], column->center, column->scale,
+                       stk_dtype_name(meta->dtype));
+    return 1;
+}
+
 void series_pack_notices(const struct series_pack *pack, const struct series_meta *meta)
 {
     /* Rows that came as float32 lose nothing in it. */
     int may_lose = meta->late && (meta->dtype != STK_F32 || !pack->ingest.spool ||
                                   row_spool_dtype(pack->ingest.spool) != STK_F32);
+    int told = 0;
 
     for (uint32_t i = 0; i < meta->scaler.count; i++) {
-        const struct scaler_column *column = &meta->scaler.columns[i];
-        const char *name = meta->columns[i];
-        if (pack->ingest.is_category && pack->ingest.is_category[i])
+        if (pack->ingest.is_category[i])
             continue;
-        if (meta->scaler.kind != SCALER_NONE && column->count == 0)
-            context_notice(pack->context,
-                           "column '%.60s' has no value in the rows that the scaler is fitted on: "
-                           "center 0, scale 1",
-                           name);
-        else if (meta->scaler.kind != SCALER_NONE && column->scale == 1 &&
-                 column->min == column->max)
-            context_notice(pack->context, "column '%.60s' is constant (%g): its scale is 1", name,
-                           column->min);
-        if (may_lose && fabs(column->center) / column->scale > coarse_bound(meta->dtype))
-            context_notice(pack->context,
-                           "column '%.60s' is around %g with a spread of %g: %s is too coarse for "
-                           "its raw values; use --scale stored",
-                           name, column->center, column->scale, stk_dtype_name(meta->dtype));
+        told += tell_scale(pack, meta, i, told >= MOST_NOTICES);
+        if (may_lose)
+            told += tell_coarse(pack, meta, i, told >= MOST_NOTICES);
     }
+    if (told > MOST_NOTICES)
+        context_notice(pack->context, "%d more columns are like these", told - MOST_NOTICES);
 }
 
 stk_status series_time_file_read(void *user, uint64_t first, uint64_t n, int64_t *out,

@@ -155,6 +155,20 @@ static void copy_some(const struct window_gather *gather, const uint8_t *from, u
         copy_columns_8(gather, from, rows, to);
 }
 
+void window_gather_stream(const struct window_gather *gather, const uint8_t *from, uint64_t rows,
+                          uint8_t *to)
+{
+    if (gather->whole && gather->scaled)
+        window_scale_stream(&gather->scale, from, rows * gather->count, to);
+    else
+        window_gather_copy(gather, from, rows, to);
+}
+
+void window_gather_fence(void)
+{
+    window_scale_fence();
+}
+
 void window_gather_copy(const struct window_gather *gather, const uint8_t *from, uint64_t rows,
                         uint8_t *to)
 {

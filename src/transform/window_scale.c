@@ -5,9 +5,11 @@
 #include "base/fail.h"
 #include "base/memory.h"
 
-#define LANES 8         /* float32 in a vector */
-#define WIDEST 16       /* in the widest one */
-#define PERIOD_LEAST 64 /* so that short rows do not turn the outer loop all the time */
+#define LANES 8          /* float32 in a vector */
+#define WIDEST 16        /* in the widest one */
+#define LINE 64          /* bytes */
+#define STREAM_LEAST 256 /* values: fewer are worth no detour */
+#define PERIOD_LEAST 64  /* so that short rows do not turn the outer loop all the time */
 #define PERIOD_MOST                                                                                \
     1024 /* tables stay in the first cache; longer rows end in a few single values */
 
@@ -198,23 +200,31 @@ static inline WIDE void vector_f64(const struct window_scale *scale, const uint8
     }
 }
 
-#define VECTORS(name)                                                                              \
+static inline WIDE void vector_f32_past(const struct window_scale *scale, const uint8_t *from,
+                                        uint8_t *to, uint64_t at, uint64_t k)
+{
+    __m256 x = _mm256_loadu_ps((const float *)(const void *)(from + at * 4));
+    _mm256_stream_ps((float *)(void *)(to + at * 4), scaled_vector(scale, k, x));
+}
+
+#define VECTORS(name, vector, one)                                                                 \
     static WIDE void wide_##name(const struct window_scale *scale, const void *from, uint64_t n,   \
                                  void *to)                                                         \
     {                                                                                              \
         for (uint64_t at = 0; at < n;) {                                                           \
             uint64_t len = n - at < scale->period ? n - at : scale->period, k = 0;                 \
             for (; k + LANES <= len; k += LANES)                                                   \
-                vector_##name(scale, from, to, at + k, k);                                         \
+                vector(scale, from, to, at + k, k);                                                \
             for (; k < len; k++)                                                                   \
-                one_##name(scale, from, to, at + k, k);                                            \
+                one(scale, from, to, at + k, k);                                                   \
             at += len;                                                                             \
         }                                                                                          \
     }
-VECTORS(f32)
-VECTORS(f16)
-VECTORS(bf16)
-VECTORS(f64)
+VECTORS(f32, vector_f32, one_f32)
+VECTORS(f32_past, vector_f32_past, one_f32)
+VECTORS(f16, vector_f16, one_f16)
+VECTORS(bf16, vector_bf16, one_bf16)
+VECTORS(f64, vector_f64, one_f64)
 
 /* Vectors of 16, for processors that run them at full speed (those with VBMI). When a period is 1
  * to 8 vectors, the tables stay in registers: half of the loads are for them. */
@@ -226,8 +236,9 @@ VECTORS(f64)
     __m512 inverse_##i = _mm512_loadu_ps(scale->inverse + WIDEST * i);
 #define VECTOR(i)                                                                                  \
     x = _mm512_loadu_ps(in + WIDEST * i);                                                          \
-    x = _mm512_sub_ps(_mm512_sub_ps(x, high_##i), low_##i);                                        \
-    _mm512_storeu_ps(out + WIDEST * i, _mm512_mul_ps(x, inverse_##i));
+    x = _mm512_mul_ps(_mm512_sub_ps(_mm512_sub_ps(x, high_##i), low_##i), inverse_##i);
+#define STORED(i) VECTOR(i) _mm512_storeu_ps(out + WIDEST * i, x);
+#define STREAMED(i) VECTOR(i) _mm512_stream_ps(out + WIDEST * i, x);
 #define EACH_1(M) M(0)
 #define EACH_2(M) EACH_1(M) M(1)
 #define EACH_3(M) EACH_2(M) M(2)
@@ -237,39 +248,48 @@ VECTORS(f64)
 #define EACH_7(M) EACH_6(M) M(6)
 #define EACH_8(M) EACH_7(M) M(7)
 
-#define REGISTERS(v)                                                                               \
-    static WIDER void wider_##v(const struct window_scale *scale, const void *from, uint64_t n,    \
-                                void *to)                                                          \
+#define REGISTERS(name, v, STEP)                                                                   \
+    static WIDER void name##_##v(const struct window_scale *scale, const void *from, uint64_t n,   \
+                                 void *to)                                                         \
     {                                                                                              \
         const float *in = from;                                                                    \
         float *out = to;                                                                           \
         __m512 x;                                                                                  \
         EACH_##v(TABLE) for (; n >= (v)*WIDEST; n -= (v)*WIDEST)                                   \
         {                                                                                          \
-            EACH_##v(VECTOR) in += (v)*WIDEST;                                                     \
+            EACH_##v(STEP) in += (v)*WIDEST;                                                       \
             out += (v)*WIDEST;                                                                     \
         }                                                                                          \
         for (uint64_t k = 0; k < n; k++) /* the tables begin anew with each turn */                \
             one_f32(scale, (const uint8_t *)in, (uint8_t *)out, k, k);                             \
     }
-REGISTERS(1)
-REGISTERS(2)
-REGISTERS(3)
-REGISTERS(4)
-REGISTERS(5)
-REGISTERS(6)
-REGISTERS(7)
-REGISTERS(8)
+#define BOTH(v) REGISTERS(wider, v, STORED) REGISTERS(wider_past, v, STREAMED)
+BOTH(1)
+BOTH(2)
+BOTH(3)
+BOTH(4)
+BOTH(5)
+BOTH(6)
+BOTH(7)
+BOTH(8)
 
-/* Tables of one row that fill few vectors; NULL: none of them. */
-static scale_function *in_registers(uint32_t count)
+/* Where the tables of a row fill few vectors. */
+static void use_registers(struct window_scale *scale, uint32_t count)
 {
     static scale_function *const wider[] = {wider_1, wider_2, wider_3, wider_4,
                                             wider_5, wider_6, wider_7, wider_8};
+    static scale_function *const past[] = {wider_past_1, wider_past_2, wider_past_3, wider_past_4,
+                                           wider_past_5, wider_past_6, wider_past_7, wider_past_8};
     uint64_t turn = least_multiple(count, WIDEST) / WIDEST;
     if (turn > sizeof wider / sizeof wider[0] || !__builtin_cpu_supports("avx512vbmi"))
-        return NULL;
-    return wider[turn - 1];
+        return;
+    scale->run = wider[turn - 1];
+    scale->past = past[turn - 1];
+}
+
+void window_scale_fence(void)
+{
+    _mm_sfence();
 }
 
 static scale_function *fastest(scale_function *wide, scale_function *plain)
@@ -283,6 +303,7 @@ static scale_function *fastest(scale_function *wide, scale_function *plain)
 #else /* other processors: the compiler's own vectors of the plain loops */
 
 #define wide_f32 plain_f32
+#define wide_f32_past plain_f32
 #define wide_f16 plain_f16
 #define wide_bf16 plain_bf16
 #define wide_f64 plain_f64
@@ -293,10 +314,14 @@ static scale_function *fastest(scale_function *wide, scale_function *plain)
     return plain;
 }
 
-static scale_function *in_registers(uint32_t count)
+static void use_registers(struct window_scale *scale, uint32_t count)
 {
+    (void)scale;
     (void)count;
-    return NULL;
+}
+
+void window_scale_fence(void)
+{
 }
 
 #endif
@@ -320,9 +345,9 @@ static void choose_functions(struct window_scale *scale, enum stk_dtype dtype, u
         break;
     default:
         scale->plain = plain_f32;
-        scale->run = in_registers(count);
-        if (!scale->run)
-            scale->run = fastest(wide_f32, plain_f32);
+        scale->run = fastest(wide_f32, plain_f32);
+        scale->past = fastest(wide_f32_past, NULL);
+        use_registers(scale, count);
     }
 }
 
@@ -373,6 +398,14 @@ stk_status window_scale_init(struct window_scale *scale, const struct scaler *sc
     }
     tables_fill(scale, scaler, columns, count);
     return STK_OK;
+}
+
+void window_scale_stream(const struct window_scale *scale, const void *from, uint64_t n, void *to)
+{
+    if (scale->past && n >= STREAM_LEAST && from != to && ((uintptr_t)to & (LINE - 1)) == 0)
+        scale->past(scale, from, n, to);
+    else
+        scale->run(scale, from, n, to);
 }
 
 void window_scale_reset(struct window_scale *scale)

@@ -214,6 +214,66 @@ static void a_file_edited_into_nonsense_names_the_key(void **state)
     }
 }
 
+/* The layout that series_meta_write gives, with these lines as its entities. */
+static void laid_out(struct text *text, const char *lines)
+{
+    text_format(text,
+                "{\n  \"features\": [\"a\"],\n  \"splits\": {\"names\": [\"train\", \"val\"]},\n"
+                "  \"entities\": [%s\n  ]\n}\n",
+                lines);
+}
+
+static void a_list_in_our_layout_is_taken_as_any_other(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *lines, *words; /* NULL: it is good */
+    } lists[] = {
+        {"\n    {\"name\": \"A\", \"start\": 0, \"end\": 5, \"splits\": [[0, 3], [3, 5]]},"
+         "\n    {\"name\": \"\", \"start\": 5, \"end\": 5, \"splits\": [[5, 5], [5, 5]]}",
+         NULL},
+        {"\n    {\"name\": \"A\\n\", \"start\": 0, \"end\": 5, \"splits\": [[0, 3], [3, 5]]}",
+         NULL},
+        {"\n    {\"name\": \"\xc3\xa9\", \"start\": 0, \"end\": 5, \"splits\": [[0, 3], [3, 5]]}",
+         NULL},
+        {"\n    {\"name\": \"A\", \"start\": 0, \"end\": 5}", "needs a list of 2 splits"},
+        {"\n    {\"name\": \"A\", \"start\": 0, \"end\": 5, \"splits\": [[0, 3], [2, 5]]}",
+         "overlap"},
+        {"\n    {\"name\": \"A\", \"start\": 0, \"end\": 5, \"splits\": [[0, 3], [3, 6]]}",
+         "split 1 of A"},
+        {"\n    {\"name\": \"A\", \"start\": 0, \"end\": 5, \"splits\": [[0, 3], [4, 3]]}",
+         "split 1 of A"},
+        {"\n    {\"name\": \"A\", \"start\": 6, \"end\": 5, \"splits\": [[0, 3], [3, 5]]}",
+         "impossible rows"},
+        {"\n    {\"name\": \"A\", \"start\": 00, \"end\": 5, \"splits\": [[0, 3], [3, 5]]}",
+         "not valid JSON"},
+        {"\n    {\"name\": \"A\", \"start\": 0, \"end\": 5, \"splits\": [[0, 3], [3, 5]]},",
+         "not valid JSON"},
+        {"", "there is none"},
+        {"\n    {\"name\": \"A\", \"start\": 0, \"end\": 99999999999999999999}", "not valid JSON"},
+    };
+    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+        struct text text = {0}, written = {0};
+        struct series_meta meta;
+        struct stk_error err;
+        laid_out(&text, lists[i].lines);
+        stk_status status = series_meta_parse(&meta, text.data, text.len, "m", &err);
+        assert_int_equal(status, lists[i].words ? STK_CORRUPT : STK_OK);
+        if (lists[i].words && !strstr(err.what, lists[i].words))
+            print_error("list %zu: %s\n", i, err.what);
+        assert_true(!lists[i].words || strstr(err.what, lists[i].words));
+        if (!status)
+            series_meta_write(&meta, &written);
+        if (i == 0) {
+            assert_int_equal(meta.entity_count, 2);
+            assert_true(meta.ranges[1].start == 3 && meta.ranges[3].end == 5 && meta.rows == 5);
+        }
+        series_meta_reset(&meta);
+        text_free(&text);
+        text_free(&written);
+    }
+}
+
 static void rows_come_from_the_array_where_the_file_does_not_say(void **state)
 {
     (void)state;
@@ -268,8 +328,8 @@ static int parse_and_write(void *user)
     struct series_meta meta;
     struct stk_error err;
     struct text text = {0};
-    (void)user;
-    stk_status status = series_meta_parse(&meta, full, strlen(full), "m", &err);
+    const char *from = user;
+    stk_status status = series_meta_parse(&meta, from, strlen(from), "m", &err);
     assert_true(status == STK_OK || status == STK_MEMORY);
     if (!status)
         series_meta_write(&meta, &text);
@@ -282,7 +342,12 @@ static int parse_and_write(void *user)
 static void fault_85_a_failed_allocation_is_a_status(void **state)
 {
     (void)state;
-    fail_each_allocation(parse_and_write, NULL);
+    struct text lines = {0};
+    fail_each_allocation(parse_and_write, (void *)full);
+    laid_out(&lines, "\n    {\"name\": \"A\", \"start\": 0, \"end\": 5, "
+                     "\"splits\": [[0, 3], [3, 5]]}");
+    fail_each_allocation(parse_and_write, lines.data);
+    text_free(&lines);
 }
 
 int main(void)
@@ -291,6 +356,7 @@ int main(void)
         cmocka_unit_test(what_is_written_is_read_back),
         cmocka_unit_test(a_file_made_by_hand_needs_features_and_entities_alone),
         cmocka_unit_test(a_file_edited_into_nonsense_names_the_key),
+        cmocka_unit_test(a_list_in_our_layout_is_taken_as_any_other),
         cmocka_unit_test(rows_come_from_the_array_where_the_file_does_not_say),
         cmocka_unit_test(the_journal_tells_the_rows_that_were_there),
         cmocka_unit_test(fault_85_a_failed_allocation_is_a_status),

@@ -90,7 +90,7 @@ static void check_epoch(struct series *series, const struct stk_loader_options *
     stk_loader_close(loader);
 }
 
-/* Copied from a map; read by pread; read by io_uring, where there is one. */
+/* Copied from a map; read by pread; read by io_uring. */
 static void check_all_ways(struct series_options options, struct names names)
 {
     struct series series;
@@ -101,12 +101,6 @@ static void check_all_ways(struct series_options options, struct names names)
                 .batch_size = batch, .shuffle = 1, .seed = batch, .threads = 2, .memory = 8 << 20};
             check_epoch(&series, &loading, names);
             loading.io = STK_IO_URING;
-            struct stk_loader *loader;
-            struct stk_error err;
-            if (stk_loader_open(series.fixture.context, series.fixture.dataset, &loader, &loading,
-                                &err))
-                continue;
-            stk_loader_close(loader);
             check_epoch(&series, &loading, names);
         }
         series_close(&series);

@@ -222,6 +222,88 @@ static void other_files_of_the_folder_stay(void **state)
     series_end(&test);
 }
 
+/* --- statics, categories, one entity a table
+ * ------------------------------------------------------ */
+
+struct small {
+    const char *name;
+    const float *values;
+    const char *words;    /* of the column `kind` */
+    const int32_t *kinds; /* indices into them */
+    const float *sizes;   /* a static column */
+    int64_t rows;
+};
+
+static stk_status pack_small(struct series_test *test, const struct small *small, uint32_t count)
+{
+    struct made_column columns[4][3];
+    struct made_table tables[4];
+    static const char *const statics[] = {"size"};
+    static const char *const features[] = {"a", "kind"};
+
+    for (uint32_t i = 0; i < count; i++) {
+        columns[i][0] = (struct made_column){.name = "a", .format = "f", .values = small[i].values};
+        columns[i][1] = (struct made_column){
+            .name = "kind", .format = "i", .values = small[i].kinds, .words = small[i].words};
+        columns[i][2] =
+            (struct made_column){.name = "size", .format = "f", .values = small[i].sizes};
+        tables[i] = (struct made_table){
+            .name = small[i].name, .columns = columns[i], .column_count = 3, .rows = small[i].rows};
+    }
+    struct made_tables made = {tables, count, 0};
+    struct stk_tables given = {.user = &made, .next = made_tables_next};
+    test->options.entity = test->options.time = NULL;
+    test->options.statics = statics;
+    test->options.static_count = 1;
+    test->options.features = features;
+    test->options.feature_count = 2;
+    return stk_pack_series(NULL, &given, &test->options, &test->result, &test->err);
+}
+
+static void codes_and_statics_go_on(void **state)
+{
+    static const float values[] = {1, 2, 3, 4}, ones[] = {1, 1, 1, 1}, twos[] = {2, 2, 2, 2};
+    static const int32_t first[] = {0, 1, 0, 1}, second[] = {1, 0, 1, 2};
+    const struct small old[] = {{"x/a.csv", values, "red\0blue\0", first, ones, 4},
+                                {"x/b.csv", values, "red\0blue\0", first, twos, 3}};
+    const struct small newer[] = {
+        {"y/a.csv", values, "blue\0red\0green\0", second, ones, 4},
+        {"y/c.csv", values, "green\0", (const int32_t[]){0, 0, 0, 0}, twos, 2}};
+    const struct small wrong = {"y/b.csv", values, "red\0blue\0", first, ones, 2};
+    struct series_test test;
+    struct found found;
+
+    (void)state;
+    series_begin(&test);
+    test.options.scaler = STK_SCALER_MINMAX;
+    series_good(&test, pack_small(&test, old, 2));
+    test.options.append = 1;
+    series_good(&test, pack_small(&test, newer, 2));
+    found_load(&found, &test);
+    assert_int_equal(found.meta.entity_count, 3);
+    assert_int_equal(found.meta.rows, 4 + 3 + 8 + 2);
+    assert_int_equal(found.meta.unused_rows, 4);
+    assert_int_equal(found.meta.categories[0].count, 3);
+    assert_string_equal(found.meta.categories[0].values[2], "green");
+    /* a: red blue red blue, then red blue red green */
+    static const float codes[] = {0, 1, 0, 1, 0, 1, 0, 2};
+    const float *array = (float *)(void *)found.array;
+    for (uint64_t i = 0; i < 8; i++) {
+        assert_true(array[2 * (found.meta.entities[0].start + i)] == (values[i % 4] - 1) / 3);
+        assert_true(array[2 * (found.meta.entities[0].start + i) + 1] == codes[i]);
+    }
+    size_t len;
+    float *statics = (float *)(void *)file_read(path_in(test.out, SERIES_STATIC), &len);
+    assert_int_equal(len, 3 * sizeof(float));
+    assert_true(statics[0] == 1 && statics[1] == 2 && statics[2] == 2);
+    free(statics);
+    found_free(&found);
+    REFUSED(&test, pack_small(&test, &wrong, 1), STK_CORRUPT, "entity 'b'", "'size'",
+            "now comes 1");
+    folder_is_clean(&test);
+    series_end(&test);
+}
+
 /* --- refusals ------------------------------------------------------------------------------------
  */
 
@@ -364,6 +446,7 @@ int main(void)
         cmocka_unit_test(rows_of_a_cut_by_time_go_to_their_part),
         cmocka_unit_test(filling_forward_goes_on_from_the_last_row),
         cmocka_unit_test(other_files_of_the_folder_stay),
+        cmocka_unit_test(codes_and_statics_go_on),
         cmocka_unit_test(rows_that_are_not_newer_are_refused),
         cmocka_unit_test(options_that_say_otherwise_are_refused),
         cmocka_unit_test(an_array_cut_short_or_grown_is_refused),

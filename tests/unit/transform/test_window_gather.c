@@ -231,8 +231,8 @@ static void both_twins_of_the_floats_agree_for_any_number_of_columns(void **stat
 {
     (void)state;
     static const enum stk_dtype dtypes[] = {STK_F32, STK_F16, STK_BF16, STK_F64};
-    static uint8_t from[ROWS * MOST_COLUMNS * 8], fast[sizeof from], plain[sizeof from],
-        odd[sizeof from + 1];
+    static _Alignas(64) uint8_t fast[ROWS * MOST_COLUMNS * 8];
+    static uint8_t from[sizeof fast], plain[sizeof fast], odd[sizeof from + 1];
     uint32_t columns[MOST_COLUMNS];
     struct scaler scaler = scaler_of(MOST_COLUMNS);
     numbers(columns, 0, MOST_COLUMNS);
@@ -250,6 +250,10 @@ static void both_twins_of_the_floats_agree_for_any_number_of_columns(void **stat
             memcpy(odd + 1, from, n * size);
             scale.run(&scale, odd + 1, n, fast); /* from an odd address */
             scale.plain(&scale, from, n, plain);
+            assert_memory_equal(fast, plain, n * size + (n * size < sizeof fast));
+            memset(fast, 0, sizeof fast);
+            window_scale_stream(&scale, odd + 1, n, fast); /* past the caches where it can */
+            window_scale_fence();
             assert_memory_equal(fast, plain, n * size + (n * size < sizeof fast));
             window_scale_reset(&scale);
         }
