@@ -4,11 +4,12 @@
 
 #include "../cli/stoker_main.h"
 #include "convert.h"
+#include "table_source.h"
 
 struct context_object {
     PyObject_HEAD struct stk_context *context;
-    PyObject *progress, *notice, *write_table; /* callables or None */
-    PyObject *type, *value, *trace;            /* what a hook raised; under Python's lock */
+    PyObject *progress, *notice, *write_table, *open_tables; /* callables or None */
+    PyObject *type, *value, *trace; /* what a hook raised; under Python's lock */
 };
 
 struct stk_context *context_of(PyObject *context)
@@ -26,39 +27,26 @@ PyObject *context_raise(PyObject *context, const struct stk_error *err)
     return NULL;
 }
 
-/* Keeps the exception that is set for the thread that waits for the job. */
-static void context_keep(struct context_object *self)
+void context_forget(PyObject *context)
 {
+    struct context_object *self = (struct context_object *)context;
     Py_CLEAR(self->type);
     Py_CLEAR(self->value);
     Py_CLEAR(self->trace);
+}
+
+/* Keeps the exception that is set for the thread that waits for the job. */
+static void context_keep(struct context_object *self)
+{
+    context_forget((PyObject *)self);
     PyErr_Fetch(&self->type, &self->value, &self->trace);
-}
-
-/* Hooks may run inside a close that runs inside the handling of an exception: that one is set
- * aside. */
-struct context_call {
-    PyGILState_STATE lock;
-    PyObject *type, *value, *trace;
-};
-
-static void context_enter(struct context_call *call)
-{
-    call->lock = PyGILState_Ensure();
-    PyErr_Fetch(&call->type, &call->value, &call->trace);
-}
-
-static void context_leave(struct context_call *call)
-{
-    PyErr_Restore(call->type, call->value, call->trace);
-    PyGILState_Release(call->lock);
 }
 
 static int context_progress(void *user, const struct stk_progress *progress)
 {
     struct context_object *self = user;
-    struct context_call call;
-    context_enter(&call);
+    struct convert_call call;
+    convert_enter(&call);
     int bad = PyErr_CheckSignals();
     if (!bad && self->progress != Py_None) {
         PyObject *result = PyObject_CallFunction(self->progress, "ssKKK", progress->what,
@@ -70,15 +58,15 @@ static int context_progress(void *user, const struct stk_progress *progress)
     }
     if (bad)
         context_keep(self);
-    context_leave(&call);
+    convert_leave(&call);
     return bad ? 1 : 0;
 }
 
 static void context_notice(void *user, const char *text)
 {
     struct context_object *self = user;
-    struct context_call call;
-    context_enter(&call);
+    struct convert_call call;
+    convert_enter(&call);
     if (self->notice != Py_None) {
         PyObject *words = convert_name(text, strlen(text));
         PyObject *result = words ? PyObject_CallFunction(self->notice, "O", words) : NULL;
@@ -87,14 +75,29 @@ static void context_notice(void *user, const char *text)
         Py_XDECREF(result);
         Py_XDECREF(words);
     }
-    context_leave(&call);
+    convert_leave(&call);
 }
 
-/* One column: a list of str, or the bytes of int64 values. */
+/* Numbers: (what they are, their bytes). */
+static PyObject *context_numbers(const struct stk_column *column, uint64_t rows)
+{
+    static const struct {
+        const char *name;
+        size_t size;
+    } kinds[] = {
+        [STK_COLUMN_I64] = {"int64", sizeof(int64_t)},
+        [STK_COLUMN_F32] = {"float32", sizeof(float)},
+        [STK_COLUMN_TIME_S] = {"timestamp", sizeof(int64_t)},
+    };
+    return Py_BuildValue("(sy#)", kinds[column->type].name, (const char *)column->values,
+                         (Py_ssize_t)(rows * kinds[column->type].size));
+}
+
+/* One column: a list of str, or numbers. */
 static PyObject *context_column(const struct stk_column *column, uint64_t rows)
 {
-    if (!column->is_text)
-        return PyBytes_FromStringAndSize(column->values, (Py_ssize_t)(rows * sizeof(int64_t)));
+    if (column->type != STK_COLUMN_TEXT)
+        return context_numbers(column, rows);
     PyObject *list = PyList_New((Py_ssize_t)rows);
     const char *const *texts = column->values;
     for (uint64_t i = 0; list && i < rows; i++) {
@@ -106,23 +109,16 @@ static PyObject *context_column(const struct stk_column *column, uint64_t rows)
 }
 
 /* The exception that is set, in the words of the library. */
-static void context_explain(const char *path, struct stk_error *err)
+static stk_status context_explain(const char *path, struct stk_error *err)
 {
     PyObject *type, *value, *trace;
     PyErr_Fetch(&type, &value, &trace);
-    PyObject *text = PyObject_Str(value ? value : type);
-    PyObject *bytes = text ? PyUnicode_AsUTF8String(text) : NULL;
-    if (err) {
-        *err = (struct stk_error){.status = STK_IO, .offset = STK_NOWHERE, .sample = STK_NOWHERE};
-        strncpy(err->what, bytes ? PyBytes_AsString(bytes) : "no words", sizeof err->what - 1);
-        strncpy(err->object, path, sizeof err->object - 1);
-    }
-    PyErr_Clear();
-    Py_XDECREF(bytes);
-    Py_XDECREF(text);
+    PyErr_NormalizeException(&type, &value, &trace);
+    stk_status status = convert_explain(value, path, err);
     Py_XDECREF(type);
     Py_XDECREF(value);
     Py_XDECREF(trace);
+    return status;
 }
 
 static stk_status context_write_table(void *user, const char *path,
@@ -130,8 +126,8 @@ static stk_status context_write_table(void *user, const char *path,
                                       uint64_t rows, struct stk_error *err)
 {
     struct context_object *self = user;
-    struct context_call call;
-    context_enter(&call);
+    struct convert_call call;
+    convert_enter(&call);
     PyObject *table = PyDict_New();
     int good = table != NULL;
     for (uint32_t i = 0; good && i < column_count; i++)
@@ -140,11 +136,52 @@ static stk_status context_write_table(void *user, const char *path,
     PyObject *result = name ? PyObject_CallFunction(self->write_table, "OO", name, table) : NULL;
     Py_XDECREF(name);
     Py_XDECREF(table);
-    if (!result)
-        context_explain(path, err);
-    stk_status status = result ? STK_OK : STK_IO;
+    stk_status status = result ? STK_OK : context_explain(path, err);
     Py_XDECREF(result);
-    context_leave(&call);
+    convert_leave(&call);
+    return status;
+}
+
+/* Names as a list of str; None where there are none. */
+static PyObject *context_names(const char *const *names, uint32_t count)
+{
+    if (!names)
+        Py_RETURN_NONE;
+    PyObject *list = PyList_New(count);
+    for (uint32_t i = 0; list && i < count; i++) {
+        PyObject *name = convert_path(names[i]);
+        if (!name || PyList_SetItem(list, i, name) < 0)
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
+/* open_tables(sources, columns, keys, memory) -> (tables, rows) */
+static stk_status context_open_tables(void *user, const char *const *sources, uint32_t source_count,
+                                      const struct stk_tables_options *options,
+                                      struct stk_tables *tables, struct stk_error *err)
+{
+    struct context_object *self = user;
+    struct convert_call call;
+    convert_enter(&call);
+    PyObject *paths = context_names(sources, source_count);
+    PyObject *columns = context_names(options->columns, options->column_count);
+    PyObject *keys = context_names(options->keys, options->key_count);
+    PyObject *pair = NULL, *found;
+    unsigned long long rows = 0;
+    if (paths && columns && keys)
+        pair = PyObject_CallFunction(self->open_tables, "OOOK", paths, columns, keys,
+                                     (unsigned long long)options->memory);
+    int opened = pair && PyArg_ParseTuple(pair, "OK", &found, &rows) &&
+                 table_source_open(found, NULL, tables);
+    if (opened)
+        tables->rows = rows;
+    stk_status status = opened ? STK_OK : context_explain(source_count == 1 ? sources[0] : "", err);
+    Py_XDECREF(pair);
+    Py_XDECREF(keys);
+    Py_XDECREF(columns);
+    Py_XDECREF(paths);
+    convert_leave(&call);
     return status;
 }
 
@@ -156,6 +193,7 @@ static void context_dealloc(PyObject *object)
     Py_XDECREF(self->progress);
     Py_XDECREF(self->notice);
     Py_XDECREF(self->write_table);
+    Py_XDECREF(self->open_tables);
     Py_XDECREF(self->type);
     Py_XDECREF(self->value);
     Py_XDECREF(self->trace);
@@ -165,11 +203,11 @@ static void context_dealloc(PyObject *object)
 
 static PyObject *context_new(PyTypeObject *type, PyObject *args, PyObject *named)
 {
-    static char *names[] = {"progress", "notice", "write_table", "command", NULL};
-    PyObject *progress = Py_None, *notice = Py_None, *write_table = Py_None;
+    static char *names[] = {"progress", "notice", "write_table", "open_tables", "command", NULL};
+    PyObject *progress = Py_None, *notice = Py_None, *write_table = Py_None, *open_tables = Py_None;
     int command = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, named, "|OOOp:Context", names, &progress, &notice,
-                                     &write_table, &command))
+    if (!PyArg_ParseTupleAndKeywords(args, named, "|OOOOp:Context", names, &progress, &notice,
+                                     &write_table, &open_tables, &command))
         return NULL;
     struct context_object *self = (struct context_object *)PyType_GenericAlloc(type, 0);
     if (!self)
@@ -177,11 +215,13 @@ static PyObject *context_new(PyTypeObject *type, PyObject *args, PyObject *named
     self->progress = Py_NewRef(progress);
     self->notice = Py_NewRef(notice);
     self->write_table = Py_NewRef(write_table);
+    self->open_tables = Py_NewRef(open_tables);
     struct stk_hooks hooks = {
         .user = self, /* lives longer than the context it owns */
         .progress = context_progress,
         .notice = context_notice,
         .write_table = write_table == Py_None ? NULL : context_write_table,
+        .open_tables = open_tables == Py_None ? NULL : context_open_tables,
     };
     if (command)
         stoker_hooks(&hooks);

@@ -57,6 +57,66 @@ PyObject *convert_raise_status(stk_status status, const char *what)
     return convert_raise(&err);
 }
 
+/* Copies obj.name, where it is text, up to the end of its first line. */
+static void convert_words(PyObject *object, const char *name, char *to, size_t cap)
+{
+    PyObject *text = name ? PyObject_GetAttrString(object, name) : PyObject_Str(object);
+    PyObject *bytes = text && PyUnicode_Check(text)
+                          ? PyUnicode_AsEncodedString(text, "utf-8", "surrogateescape")
+                          : NULL;
+    if (bytes) {
+        strncpy(to, PyBytes_AsString(bytes), cap - 1);
+        to[cap - 1] = 0;
+        to[strcspn(to, "\n")] = 0;
+    }
+    PyErr_Clear();
+    Py_XDECREF(bytes);
+    Py_XDECREF(text);
+}
+
+static stk_status convert_status(PyObject *exception)
+{
+    char name[32] = "";
+    convert_words(exception, "status", name, sizeof name);
+    for (int i = STK_END + 1; i < STK_STATUS_COUNT; i++)
+        if (strcmp(name, stk_status_name((stk_status)i)) == 0)
+            return (stk_status)i;
+    return STK_OK;
+}
+
+stk_status convert_explain(PyObject *exception, const char *object, struct stk_error *err)
+{
+    stk_status status = convert_status(exception); /* OK: it is none of ours */
+    struct stk_error words = {.offset = STK_NOWHERE, .sample = STK_NOWHERE};
+    convert_words(exception, NULL, words.what, sizeof words.what);
+    if (!words.what[0])
+        convert_words((PyObject *)Py_TYPE(exception), "__name__", words.what, sizeof words.what);
+    strncpy(words.object, object, sizeof words.object - 1);
+    if (status) {
+        convert_words(exception, "object", words.object, sizeof words.object);
+        convert_words(exception, "remedy", words.remedy, sizeof words.remedy);
+    } else {
+        status = PyErr_GivenExceptionMatches(exception, PyExc_KeyboardInterrupt) ? STK_CANCELLED
+                                                                                 : STK_IO;
+    }
+    words.status = status;
+    if (err)
+        *err = words;
+    return status;
+}
+
+void convert_enter(struct convert_call *call)
+{
+    call->lock = PyGILState_Ensure();
+    PyErr_Fetch(&call->type, &call->value, &call->trace);
+}
+
+void convert_leave(struct convert_call *call)
+{
+    PyErr_Restore(call->type, call->value, call->trace);
+    PyGILState_Release(call->lock);
+}
+
 int convert_u64(PyObject *object, void *to)
 {
     if (object == Py_None)

@@ -11,6 +11,19 @@ PyObject *convert_raise(const struct stk_error *err);
 /* As convert_raise, for a status that came without words. */
 PyObject *convert_raise_status(stk_status status, const char *what);
 
+/* The other way: an exception in the library's words. One of stoker.errors keeps its status, file
+ * and remedy; of any other the file is `object`. Ctrl-C is STK_CANCELLED. Returns the status. */
+stk_status convert_explain(PyObject *exception, const char *object, struct stk_error *err);
+
+/* A call from the library into Python, by a thread that may have no lock. It may come out of the
+ * handling of an exception: that one is set aside until the call is left. */
+struct convert_call {
+    PyGILState_STATE lock;
+    PyObject *type, *value, *trace;
+};
+void convert_enter(struct convert_call *call);
+void convert_leave(struct convert_call *call);
+
 /* For the "O&" of PyArg_Parse: whole numbers that must fit; None leaves the default. */
 int convert_u64(PyObject *object, void *to);
 int convert_u32(PyObject *object, void *to);

@@ -5,6 +5,7 @@
 #include "context_type.h"
 #include "convert.h"
 #include "tensor_type.h"
+#include "windows_convert.h"
 
 #define IDLE_READERS 8
 
@@ -74,25 +75,30 @@ static PyObject *dataset_open(PyTypeObject *type, PyObject *context, PyObject *s
 
 static PyObject *dataset_new(PyTypeObject *type, PyObject *args, PyObject *named)
 {
-    static char *names[] = {"context", "sources",     "fields", "format",  "dtype",
-                            "shape",   "chunk_limit", "index",  "reindex", NULL};
+    static char *names[] = {"context",     "sources", "fields",  "format",  "dtype", "shape",
+                            "chunk_limit", "index",   "reindex", "windows", NULL};
     struct core_state *state = PyType_GetModuleState(type);
     struct stk_dataset_options options = {0};
-    PyObject *context, *sources, *fields = Py_None, *shape = Py_None;
+    PyObject *context, *sources, *fields = Py_None, *shape = Py_None, *cut = Py_None;
     int64_t dimensions[STK_MAX_RANK];
-    if (!PyArg_ParseTupleAndKeywords(args, named, "O!O!|OzzOO&zp:Dataset", names, state->context,
+    if (!PyArg_ParseTupleAndKeywords(args, named, "O!O!|OzzOO&zpO:Dataset", names, state->context,
                                      &context, &PyList_Type, &sources, &fields, &options.format,
                                      &options.dtype, &shape, convert_u64, &options.chunk_limit,
-                                     &options.index, &options.reindex))
+                                     &options.index, &options.reindex, &cut))
         return NULL;
     const char **field_names;
-    if (!convert_shape(shape, dimensions, &options.rank) ||
-        !convert_strings(fields, &field_names, &options.field_count))
+    struct series_windows windows;
+    if (!convert_shape(shape, dimensions, &options.rank) || !series_windows_init(&windows, cut))
         return NULL;
-    options.shape = shape == Py_None ? NULL : dimensions;
-    options.fields = field_names;
-    PyObject *self = dataset_open(type, context, sources, &options);
-    PyMem_Free(field_names);
+    options.window = windows.is_given ? &windows.options : NULL;
+    PyObject *self = NULL;
+    if (convert_strings(fields, &field_names, &options.field_count)) {
+        options.shape = shape == Py_None ? NULL : dimensions;
+        options.fields = field_names;
+        self = dataset_open(type, context, sources, &options);
+        PyMem_Free(field_names);
+    }
+    series_windows_reset(&windows);
     return self;
 }
 
@@ -168,6 +174,29 @@ static PyObject *dataset_about(PyObject *object, PyObject *Py_UNUSED(none))
         return dict;
     Py_XDECREF(dict);
     return NULL;
+}
+
+static PyObject *dataset_series(PyObject *object, PyObject *Py_UNUSED(none))
+{
+    return series_about(dataset_of(object));
+}
+
+/* (name, first row, end) */
+static PyObject *dataset_entity(PyObject *object, PyObject *arg)
+{
+    uint64_t number = 0, start, end;
+    const char *name;
+    struct stk_error err;
+    if (!convert_u64(arg, &number))
+        return NULL;
+    if (stk_dataset_entity(dataset_of(object), number, &name, &start, &end, &err))
+        return convert_raise(&err);
+    PyObject *text = convert_name(name, strlen(name));
+    PyObject *tuple =
+        text ? Py_BuildValue("(OKK)", text, (unsigned long long)start, (unsigned long long)end)
+             : NULL;
+    Py_XDECREF(text);
+    return tuple;
 }
 
 static PyObject *dataset_numbers(PyObject *object, PyObject *Py_UNUSED(none))
@@ -397,6 +426,8 @@ static PyMethodDef dataset_methods[] = {
     {"classes", dataset_classes, METH_NOARGS, "The names of the class folders."},
     {"fingerprint", dataset_fingerprint, METH_NOARGS, "16 bytes that tell datasets apart."},
     {"about", dataset_about, METH_NOARGS, "objects, skipped and index, as a dict."},
+    {"series", dataset_series, METH_NOARGS, "What a series is made of, as a dict, or None."},
+    {"entity", dataset_entity, METH_O, "(name, first row, end) of one entity of a series."},
     {"numbers", dataset_numbers, METH_NOARGS,
      "The samples' numbers in the index, as uint64 bytes."},
     {"key", dataset_key, METH_O, "The key at a position."},

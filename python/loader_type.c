@@ -75,13 +75,13 @@ static PyObject *loader_raise(struct loader_object *self, const struct stk_error
 static int loader_choices(struct stk_loader_options *options, const char *order, const char *last,
                           const char *bad, const char *ragged, const char *io)
 {
-    static const char *const orders[] = {"auto", "sequential", "global", "local"};
+    static const char *const orders[] = {"auto", "sequential", "global", "local", "time"};
     static const char *const lasts[] = {"auto", "short", "mask", "drop"};
     static const char *const policies[] = {"raise", "replace"};
     static const char *const layouts[] = {"error", "pad", "list"};
     static const char *const ways[] = {"auto", "pread", "io_uring"};
     int chosen[] = {
-        convert_choice("order", order, orders, 4), convert_choice("last", last, lasts, 4),
+        convert_choice("order", order, orders, 5), convert_choice("last", last, lasts, 4),
         convert_choice("bad", bad, policies, 2),   convert_choice("ragged", ragged, layouts, 3),
         convert_choice("io", io, ways, 3),
     };

@@ -17,6 +17,8 @@ import stoker.errors  # noqa: E402
 
 PAGE = HERE.parent / "docs" / "api.md"
 
+CALLED = ("open", "Loader", "pack_series", "rescale")  # all else comes from these
+
 HEAD = """# The Python package
 
 Made from the docstrings by `python/make_api_page.py`; change them there.
@@ -89,7 +91,7 @@ def section(name, thing):
     if inspect.isclass(thing) and issubclass(thing, BaseException):
         bases = ", ".join(f"`{base.__name__}`" for base in thing.__bases__)
         return f"### {name}\n\nBases: {bases}.\n\n{words}\n"
-    is_made = name in ("Loader", "open")  # others come from these two
+    is_made = name in CALLED
     code = f"```python\nstoker.{signature(thing, name)}\n```\n\n" if is_made else ""
     text = f"## stoker.{name}\n\n{code}{words}\n"
     if not inspect.isclass(thing):
@@ -104,7 +106,8 @@ def section(name, thing):
 def page():
     """The whole page."""
     parts = [HEAD + prose(inspect.getdoc(stoker)) + "\n"]
-    for name in ("open", "Dataset", "Field", "Loader", "Batch"):
+    names = ("open", "Dataset", "Field", "Loader", "Batch")
+    for name in (*names, "pack_series", "PackedSeries", "rescale", "Scaler"):
         parts.append(section(name, getattr(stoker, name)))
     parts.append("## stoker.errors\n\n" + prose(inspect.getdoc(stoker.errors)) + "\n")
     names = sorted(stoker.errors.__all__, key=lambda name: (name != "StokerError", name))

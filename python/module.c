@@ -4,6 +4,7 @@
 #include "../cli/stoker_main.h"
 #include "context_type.h"
 #include "convert.h"
+#include "pack_function.h"
 
 struct core_state *core_state_of(PyObject *object)
 {
@@ -51,6 +52,10 @@ static PyMethodDef core_functions[] = {
     {"version", core_version, METH_NOARGS, "Which Stoker this is."},
     {"parse_dtype", core_parse_dtype, METH_O, "The full name of a dtype, or None."},
     {"main", core_main, METH_VARARGS, "The command: (context, arguments) -> exit status."},
+    {"pack_series", (PyCFunction)(void (*)(void))pack_function_series, METH_VARARGS | METH_KEYWORDS,
+     "Packs tables into a series: (context, tables, rows, own_names, out, **options) -> counts."},
+    {"rescale_series", pack_function_rescale, METH_VARARGS,
+     "Fits another scaler: (context, folder, scaler, fit_on)."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -22,6 +22,8 @@ from ._batches import Batch, Field
 from .dataset import Dataset, open
 from .errors import BadSampleError, MapError, StokerError
 from .loader import Loader
+from .scaler import Scaler
+from .series import PackedSeries, pack_series, rescale
 
 __version__ = _core.version()
 __all__ = [
@@ -31,6 +33,10 @@ __all__ = [
     "Field",
     "Loader",
     "MapError",
+    "PackedSeries",
+    "Scaler",
     "StokerError",
     "open",
+    "pack_series",
+    "rescale",
 ]

@@ -17,13 +17,44 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     from . import _core
     from ._context import write_table
+    from ._tables import open_tables
 
     if arguments is None:
         arguments = sys.argv[1:]
     has_arrow = importlib.util.find_spec("pyarrow") is not None
-    context = _core.Context(write_table=write_table if has_arrow else None, command=True)
+    context = _core.Context(
+        write_table=write_table if has_arrow else None,
+        open_tables=open_tables if has_arrow else None,
+        command=True,
+    )
     sys.stdout.flush()
-    return _core.main(context, [b"stoker", *map(os.fsencode, arguments)])
+    status = _core.main(context, [b"stoker", *map(os.fsencode, arguments)])
+    if status == 0 and arguments[:1] == ["pack"]:
+        _add_scaler(_value_of(arguments, "-o", "--out"))
+    elif status == 0 and arguments[:1] == ["rescale"]:
+        for word in arguments[1:]:
+            _add_scaler(word)
+    return status
+
+
+def _value_of(arguments: Sequence[str], short: str, long: str) -> str | None:
+    """What an option was given: -o OUT, -oOUT, --out OUT, --out=OUT."""
+    for name, following in zip(arguments, [*arguments[1:], None], strict=True):
+        if name in (short, long):
+            return following
+        if name.startswith(long + "="):
+            return name[len(long) + 1 :]
+        if name.startswith(short) and not name.startswith("--"):
+            return name[len(short) :]
+    return None
+
+
+def _add_scaler(folder: str | None) -> None:
+    """A series gets scaler.joblib, as from stoker.pack_series."""
+    from . import _sklearn_file
+
+    if folder is not None and os.path.isfile(os.path.join(folder, "scaler.json")):
+        _sklearn_file.write(folder)
 
 
 if __name__ == "__main__":

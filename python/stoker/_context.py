@@ -46,20 +46,37 @@ class Bar:
     def __init__(self, delay: float = 0.3) -> None:
         self.shows_from = time.monotonic() + delay
         self.width = 0
+        self.job = ""  # what the rate below is of
+        self.first, self.begun = 0, 0.0
 
     def __call__(self, what: str, unit: str, done: int, total: int, size: int) -> None:
+        if what != self.job:
+            self.job, self.first, self.begun = what, done, time.monotonic()
         if time.monotonic() < self.shows_from:
             return
         if total:
-            filled = 30 * done // total
+            filled = 30 * min(done, total) // total
             line = f"{what} [{'=' * filled:<30}] {done:,}/{total:,} {unit}"
         else:
             line = f"{what} {done:,} {unit}"
         if size:
             line += f", {size / 1e6:,.0f} MB"
+        line += self._pace(unit, done, total)
         sys.stderr.write("\r" + line.ljust(self.width))
         sys.stderr.flush()
         self.width = len(line)
+
+    def _pace(self, unit: str, done: int, total: int) -> str:
+        """How fast it goes, and how long it will take."""
+        passed = time.monotonic() - self.begun
+        if passed < 0.5 or done <= self.first:
+            return ""
+        rate = (done - self.first) / passed
+        words = f", {rate:,.0f} {unit}/s"
+        if total > done:
+            minutes, seconds = divmod(round((total - done) / rate), 60)
+            words += f", {minutes} min {seconds:02d} s left" if minutes else f", {seconds} s left"
+        return words
 
     def clear(self) -> None:
         if self.width:
@@ -85,15 +102,18 @@ def progress_shown(progress: Progress | bool | None) -> Iterator[None]:
 
 
 def write_table(path: str, columns: dict[str, Any]) -> None:
-    """Writes a Parquet file: columns are lists of str, or the bytes of int64 values."""
+    """Writes a Parquet file: columns are lists of str, or (int64, float32 or timestamp, bytes)."""
     import numpy
     import pyarrow
     import pyarrow.parquet
 
-    arrays = {
-        name: pyarrow.array(numpy.frombuffer(values, numpy.int64))
-        if isinstance(values, bytes)
-        else pyarrow.array(values, pyarrow.string())
-        for name, values in columns.items()
-    }
+    def array(values: Any) -> Any:
+        if isinstance(values, list):
+            return pyarrow.array(values, pyarrow.string())
+        kind, data = values
+        if kind == "timestamp":  # seconds since 1970
+            return pyarrow.array(numpy.frombuffer(data, numpy.int64), pyarrow.timestamp("s"))
+        return pyarrow.array(numpy.frombuffer(data, kind))
+
+    arrays = {name: array(values) for name, values in columns.items()}
     pyarrow.parquet.write_table(pyarrow.table(arrays), path)

@@ -30,6 +30,9 @@ class Context:
         progress: Callable[[str, str, int, int, int], Any] | None = None,
         notice: Callable[[str], Any] | None = None,
         write_table: Callable[[str, dict[str, Any]], Any] | None = None,
+        # (sources, columns, keys, memory) -> (tables, rows)
+        open_tables: Callable[[list[str], list[str] | None, list[str] | None, int], Any]
+        | None = None,
         command: bool = False,
     ) -> Context: ...
 
@@ -52,6 +55,7 @@ class Dataset:
         chunk_limit: int | None = None,
         index: str | None = None,
         reindex: bool = False,
+        windows: dict[str, Any] | None = None,
     ) -> Dataset: ...
     def __len__(self) -> int: ...
     # name, kind, optional, dtype, shape, longest value in bytes
@@ -61,6 +65,8 @@ class Dataset:
     def classes(self) -> list[str]: ...
     def fingerprint(self) -> bytes: ...
     def about(self) -> _About: ...
+    def series(self) -> dict[str, Any] | None: ...
+    def entity(self, number: int, /) -> tuple[str, int, int]: ...
     def numbers(self) -> bytes: ...
     def key(self, position: int, /) -> str: ...
     def find(self, key: bytes, /) -> int: ...
@@ -132,3 +138,31 @@ class Loader:
 def version() -> str: ...
 def parse_dtype(text: str, /) -> str | None: ...
 def main(context: Context, arguments: list[bytes], /) -> int: ...
+def pack_series(
+    context: Context,
+    tables: Any,  # gives (name: bytes, an object with __arrow_c_stream__)
+    rows: int,
+    own_names: bool,  # a table's name is its entity's, not a file's
+    out: bytes,
+    *,
+    entity: str | None = None,
+    time: str | None = None,
+    dtype: str | None = None,
+    missing: str = "error",
+    scaler: str = "standard",
+    scale: str = "stored",
+    fit_on: str | None = None,
+    split: str | None = None,
+    window: int | None = None,
+    horizon: int | None = None,
+    stride: int | None = None,
+    gap: int | None = None,
+    memory: int | None = None,
+    threads: int | None = None,
+    append: bool = False,
+    force: bool = False,
+    features: list[bytes] | None = None,
+    labels: list[bytes] | None = None,
+    statics: list[bytes] | None = None,
+) -> dict[str, Any]: ...
+def rescale_series(context: Context, folder: bytes, scaler: str, fit_on: str | None, /) -> None: ...

@@ -123,3 +123,21 @@ def read_dtype(dtype: Any) -> str | None:
     if not _core.parse_dtype(text):
         raise ValueError(f"{dtype!r} is not a dtype that numpy and torch share, such as float16")
     return text
+
+
+def encode_names(names: Sequence[str] | None) -> list[bytes] | None:
+    """Names of columns for the library: UTF-8, whatever the locale says."""
+    return None if names is None else [name.encode("utf-8", "surrogateescape") for name in names]
+
+
+def read_names(what: str, names: str | Sequence[str] | None) -> list[str] | None:
+    """Names of columns; one may stand alone."""
+    if names is None:
+        return None
+    found = [names] if isinstance(names, str) else list(names)
+    for name in found:
+        if not isinstance(name, str):
+            raise TypeError(f"{what} are names of columns, not {type(name).__name__}")
+    if not found:
+        raise ValueError(f"{what} is empty; leave it out to get the default")
+    return found

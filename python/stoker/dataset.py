@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -16,13 +17,17 @@ from ._context import Progress, context, progress_shown
 from ._options import (
     Fields,
     Source,
+    encode_names,
     parse_size,
     read_dtype,
     read_fields,
+    read_names,
     read_sources,
     working_folder,
 )
 from .errors import StaleError
+from .scaler import Scaler
+from .series import Entities
 
 # Datasets that came through a fork: left as they are, for their locks belong to the parent.
 _inherited: list[_core.Dataset] = []
@@ -41,6 +46,7 @@ class _Recipe:
     index: str | None
     folder: str  # the working folder then: what relative names are relative to
     subsets: tuple[tuple[Any, ...], ...] = ()
+    windows: tuple[tuple[str, Any], ...] | None = None  # how a series is cut, where it was told
 
     def located(self) -> list[str]:
         """The sources as this process finds them, whatever folder it works in now."""
@@ -61,6 +67,7 @@ class _Recipe:
             chunk_limit=self.chunk_limit,
             index=None if self.index is None else self._located(self.index),
             reindex=reindex,
+            windows=None if self.windows is None else dict(self.windows),
         )
         for subset in self.subsets:
             handle = _take(handle, subset)
@@ -105,8 +112,23 @@ def open(
     reindex: bool = False,
     progress: Progress | bool | None = None,
     as_: str | None = None,
+    window: int | None = None,
+    horizon: int | None = None,
+    stride: int | None = None,
+    gap: int | None = None,
+    min_history: int | None = None,
+    pad: bool = False,
+    split: str | None = None,
+    features: str | Sequence[str] | None = None,
+    labels: str | Sequence[str] | None = None,
 ) -> Dataset:
     """Opens a dataset; the first time, an index of it is made.
+
+    A folder made by :func:`pack_series` is a series: its samples are sliding windows, by entity,
+    then by time. The fields are ``x`` (window, features) and ``y`` (horizon,) or (horizon, labels);
+    ``x_mask`` with `pad`, ``static`` where there are statics; and by name in `fields`: ``entity``
+    (its number in :attr:`Dataset.entities`), ``start`` (the window's first row, counted from the
+    entity's first), ``time`` (of the window's last row) and ``y_time``.
 
     Args:
         sources: a path, a folder, a glob, a brace list (``"train-{0000..0999}.tar"``), a
@@ -115,7 +137,7 @@ def open(
             ``"txt?"`` may be missing. A tuple makes samples and batches tuples; a str or a list
             makes them dicts; a dict says what each field is: ``{"blob": "tensor"}`` (tensor, int,
             text, json, bytes; None: by its name). Default: all fields, as dicts.
-        format: tar, npy, npz, raw or folder, where it should not be found out.
+        format: tar, npy, npz, raw, folder or series, where it should not be found out.
         dtype: raw arrays: the type of an element; torch's and numpy's types and names do.
         shape: raw arrays: the shape of one sample.
         chunk_limit: the most that a compressed shard may decode to (default 1 GiB).
@@ -124,6 +146,18 @@ def open(
         progress: True for a bar, False for none, or a callable that is given (what, unit, done,
             total, bytes). Default: a bar on a terminal.
         as_: ``"torch"`` or ``"numpy"``; default: torch where it is installed.
+        window: series: rows of ``x``. Default here and below: what it was packed with.
+        horizon: series: rows of ``y``; 0: no ``y``.
+        stride: series: rows from one sample to the next.
+        gap: series: rows between ``x`` and ``y``.
+        min_history: series: least rows up to the window's end. Default: the window, or 1 with
+            `pad`.
+        pad: series: where the history is shorter than the window, zeros come before it, and
+            ``x_mask`` is False there.
+        split: series: ``"train"``, ``"val"`` or ``"test"``. No window reaches over the border of
+            its split.
+        features: series: columns of ``x``, in this order.
+        labels: series: columns of ``y``.
 
     >>> import stoker
     >>> ds = stoker.open("data/shard-{0000..0001}.tar")
@@ -140,10 +174,32 @@ def open(
         chunk_limit=0 if chunk_limit is None else parse_size(chunk_limit),
         index=None if index is None else os.fspath(index),
         folder=working_folder(),
+        windows=_read_windows(
+            window=window,
+            horizon=horizon,
+            stride=stride,
+            gap=gap,
+            min_history=min_history,
+            pad=bool(pad),
+            split=split,
+            features=encode_names(read_names("features", features)),
+            labels=encode_names(read_names("labels", labels)),
+        ),
     )
     with progress_shown(progress):
         handle = recipe.open(reindex)
     return Dataset(recipe, handle, isinstance(fields, tuple), _arrays.resolve(as_))
+
+
+def _read_windows(**given: Any) -> tuple[tuple[str, Any], ...] | None:
+    """What was given; None: nothing."""
+    told = {
+        name: value for name, value in given.items() if value is not None and value is not False
+    }
+    for name in ("window", "horizon", "stride", "gap", "min_history"):
+        if name in told and operator.index(told[name]) < 0:
+            raise ValueError(f"{name} is {told[name]}; it cannot be below 0")
+    return tuple(told.items()) or None
 
 
 class Dataset:
@@ -209,6 +265,112 @@ class Dataset:
     def samples(self) -> numpy.ndarray:
         """The number that each sample has in the whole dataset (int64): a subset's say which."""
         return numpy.frombuffer(self._handle.numbers(), numpy.int64)
+
+    # Series
+
+    @functools.cached_property
+    def _series(self) -> dict[str, Any] | None:
+        return self._open_handle.series()
+
+    def _of_series(self, name: str) -> Any:
+        return None if self._series is None else self._series[name]
+
+    @property
+    def scaler(self) -> Scaler | None:
+        """How the columns of a series were scaled; None where it is no series.
+
+        ``ds.scaler.inverse(predictions)`` gives them in the units of the data; see
+        :class:`Scaler`."""
+        return self._made_scaler
+
+    @functools.cached_property
+    def _made_scaler(self) -> Scaler | None:
+        if self._series is None:
+            return None
+        features, labels = self._series["features"], self._series["labels"]
+        columns: dict[str, tuple[float, float]] = {}
+        for names, center, scale in (features, labels):
+            numbers = (numpy.frombuffer(column) for column in (center, scale))
+            columns |= zip(names, zip(*numbers, strict=True), strict=True)
+        center, scale = zip(*columns.values(), strict=True)
+        return Scaler(self._series["kind"], list(columns), center, scale, features[0], labels[0])
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Series: the columns of ``x``."""
+        return () if self._series is None else tuple(self._series["features"][0])
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Series: the columns of ``y``."""
+        return () if self._series is None else tuple(self._series["labels"][0])
+
+    @property
+    def statics(self) -> tuple[str, ...]:
+        """Series: the columns of ``static``."""
+        return tuple(self._of_series("statics") or ())
+
+    @property
+    def entities(self) -> Sequence[str]:
+        """Series: the names of all entities, in order; ``ds.entities.rows(i)`` are an entity's rows
+        in the array."""
+        count = self._of_series("entity_count") or 0
+        return Entities(lambda number: self._handle.entity(number), count)
+
+    @property
+    def short_entities(self) -> int:
+        """Series: how many entities are too short for one window and give no sample."""
+        return self._of_series("short_entities") or 0
+
+    @property
+    def splits(self) -> tuple[str, ...]:
+        """Series: the names that `split` may have."""
+        return tuple(self._of_series("splits") or ())
+
+    @property
+    def series_split(self) -> str | None:
+        """Series: the split that it was opened with; None: all rows."""
+        split: str | None = self._of_series("split")
+        return split
+
+    @property
+    def window(self) -> int | None:
+        """Series: rows of ``x``."""
+        window: int | None = self._of_series("window")
+        return window
+
+    @property
+    def horizon(self) -> int | None:
+        """Series: rows of ``y``."""
+        horizon: int | None = self._of_series("horizon")
+        return horizon
+
+    @property
+    def stride(self) -> int | None:
+        """Series: rows from one sample to the next."""
+        stride: int | None = self._of_series("stride")
+        return stride
+
+    @property
+    def gap(self) -> int | None:
+        """Series: rows between ``x`` and ``y``."""
+        gap: int | None = self._of_series("gap")
+        return gap
+
+    @property
+    def min_history(self) -> int | None:
+        """Series: least rows up to a window's end."""
+        rows: int | None = self._of_series("min_history")
+        return rows
+
+    @property
+    def time_unit(self) -> str | None:
+        """Series: of the fields ``time`` and ``y_time``: s, ms, us, ns or d since 1970; empty for
+        plain numbers; None where there is no time."""
+        unit: str | None = self._of_series("time_unit")
+        return unit
+
+    # Looking at single samples
 
     @property
     def index_path(self) -> str:

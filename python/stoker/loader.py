@@ -61,7 +61,8 @@ class Loader:
         shuffle: a new order each epoch.
         seed: of the order, and of `sample_map`'s random numbers.
         order: ``"sequential"``, ``"global"`` (a true shuffle) or ``"local"`` (shards are shuffled,
-            then samples among `reach` of them). Default: by `shuffle`; local where shards are
+            then samples among `reach` of them); ``"time"`` for a series: by the time of the
+            window's last row, then by entity. Default: by `shuffle`; local where shards are
             compressed.
         reach: how many chunks the local order mixes.
         rank, world_size: which share is ours. Default: torch.distributed's, when it is

@@ -19,7 +19,7 @@ pyarrow = pytest.importorskip("pyarrow")
 
 ROOT = Path(__file__).resolve().parents[2]
 MODULES = ["stoker", "stoker.dataset", "stoker.errors", "stoker.loader", "stoker._map_stage"]
-MODULES += ["stoker.__main__"]
+MODULES += ["stoker.__main__", "stoker.series"]
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -56,7 +56,10 @@ def test_everything_public_has_a_docstring(name, thing):
     assert inspect.getdoc(thing), name
 
 
-@pytest.mark.parametrize("function", [stoker.open, stoker.Loader])
+FUNCTIONS = [stoker.open, stoker.Loader, stoker.pack_series, stoker.rescale]
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
 def test_every_argument_is_described(function):
     words = inspect.getdoc(function)
     for name in inspect.signature(function).parameters:

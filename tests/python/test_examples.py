@@ -1,7 +1,8 @@
-"""The scripts of examples/streaming, run as a user runs them, with tiny tensors."""
+"""The scripts of examples, run as a user runs them, with tiny data."""
 
 import json
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -85,3 +86,10 @@ def test_training_learns_what_it_was_not_shown(data):
     assert len(log["epochs"]) == 6
     assert log["epochs"][-1]["loss"] < log["epochs"][0]["loss"]
     assert log["epochs"][-1]["held_out_accuracy"] >= 0.7
+
+
+def test_the_forecast_beats_the_last_value(tmp_path):
+    out = run(tmp_path, "../forecast.py", "--data", tmp_path / "forecast", "--quick")
+    found = re.search(r"test: MAE ([\d.]+), naive ([\d.]+)", out)
+    assert float(found[1]) < 0.9 * float(found[2]), out
+    assert len(re.findall(r"^\d{4}-\d\d.*\d$", out, re.MULTILINE)) >= 2  # periods walked through

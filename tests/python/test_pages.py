@@ -236,7 +236,7 @@ def test_quoted_messages_are_the_codes_own():
             assert words in code, message
 
 
-# The table of the README
+# The tables of README.md and docs/series.md
 
 
 @pytest.fixture
@@ -248,15 +248,21 @@ def table():
     return module
 
 
-def test_the_table_of_the_readme_is_the_measured_one(table):
-    if not table.RESULT.exists():
-        pytest.skip("there is no results/bench-tensors.json: make bench-tensors writes it")
-    if subprocess.run(["git", "diff", "--quiet", "HEAD", "--", table.RESULT], cwd=ROOT).returncode:
-        pytest.skip(
-            "results/bench-tensors.json is your own: tools/readme_table.py shows it in README"
-        )
-    result = json.loads(table.RESULT.read_text())
-    assert table.between_marks(table.README.read_text()) == table.render(result)
+def is_own(path):
+    """Measured here and not kept by git: the pages need not show it."""
+    command = ["git", "status", "--porcelain", "--", path]
+    return subprocess.run(command, cwd=ROOT, capture_output=True).stdout != b""
+
+
+def test_the_tables_are_the_measured_ones(table):
+    measured = {name: table.result_of(name) for _, name, _ in table.TABLES}
+    kept = {name for name, path in measured.items() if path.exists() and not is_own(path)}
+    for page, name, render in table.TABLES:
+        if name in kept:
+            result = json.loads(measured[name].read_text())
+            assert table.between_marks(page.read_text(), name) == render(result), page
+    if not kept:
+        pytest.skip("results/*.json are your own: tools/readme_table.py shows them in the pages")
 
 
 def test_a_table_shows_what_was_measured_and_what_was_not(table):
@@ -275,3 +281,63 @@ def test_a_table_shows_what_was_measured_and_what_was_not(table):
     words = table.render(result)
     for expected in ("9.00 GB/s", "10.0x", "90 %", "not measured", "1,000 samples"):
         assert expected in words
+
+
+MACHINE = {"machine": {"cpu": "a CPU", "cores": 2}}
+
+
+def test_the_table_of_windows_tells_what_was_computed(table):
+    row = {"unit": "samples/s", "runs": [1e6], "batches_per_s": 976.5, "start_s": 0.02}
+    row.update(peak_rss=2**28, disk_bytes=640e6)
+    result = {
+        **MACHINE,
+        "workload": {
+            **dict.fromkeys(("entities", "rows_of_each", "features", "window"), 10),
+            "batch_size": 1024,
+            "start": {"bytes": 10 * 2**30, "entities": 10000},
+        },
+        "limit": {"name": "memcpy", "value": 4e6, "unit": "samples/s"},
+        "rows": [
+            {"name": "stoker", "value": 3e6, **row},
+            {"name": "sequence_files", "value": 1e4, **row, "disk_bytes_of_all_computed": 39e9},
+            {"name": "hdf5_workers", "value": None, "unit": "samples/s", "runs": []},
+            {"name": "start", "value": 0.0312, "unit": "s", "runs": [0.0312]},
+        ],
+        "ratios": {"stoker/limit": 0.75, "stoker/sequence_files": 300.0},
+    }
+    words = table.render_windows(result)
+    for expected in ("3,000,000", "300x", "75 %", "not measured", "39.00 GB (2)", "31 ms"):
+        assert expected in words
+
+
+def test_the_table_of_packing_tells_fsync_apart(table):
+    row = {"unit": "rows/s", "runs": [1e7], "seconds": 1.25, "peak_rss": 2**28}
+    result = {
+        **MACHINE,
+        "workload": {"files": 400, "samples": 9e6, "features": 16, "scaler": "standard"},
+        "rows": [
+            {"name": "stoker", "value": 7.2e6, **row, "sync_s": 0.25},
+            {"name": "stoker_unsynced", "value": 9e6, **row},
+            {"name": "pandas_sklearn", "value": 1.5e6, **row},
+        ],
+        "ratios": {"time/(read+write)": 1.4, "time_synced/(read+write)": 1.6},
+    }
+    words = table.render_pack(result)
+    for expected in ("9.00 M", "7.20 M", "1.25 s, 0.25 s of it", "6.0x", "1.40 times", "(1.60"):
+        assert expected in words
+
+
+def test_the_picture_of_memory_draws_every_curve():
+    spec = importlib.util.spec_from_file_location("picture", ROOT / "tools/memory_picture.py")
+    picture = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(picture)
+    curves = [
+        {"what": what, "factor": 4, "seconds": 2.0, "bytes": 2**28, "curve": [[1.0, 2**25]]}
+        for what in ("pack", "stream", "sort")
+    ]
+    drawn = picture.draw({"budget": 2**26, "margin": 2**26, "curves": curves})
+    assert drawn.count('class="curve x4" d="M') == 3  # two curves and the key
+    assert drawn.count('class="curve x4 sort" d="M') == 2
+    if picture.RESULT.exists() and not is_own(picture.RESULT):
+        memory = json.loads(picture.RESULT.read_text())["memory"]
+        assert picture.PICTURE.read_text() == picture.draw(memory), "run tools/memory_picture.py"
