@@ -57,14 +57,16 @@ static void map_ask(const uint8_t *from, uint64_t length)
     madvise((void *)start, (uintptr_t)from + length - start, MADV_WILLNEED);
 }
 
-/* To be copied from a map. Short values are asked for now, long ones while others are copied. */
+/* To be copied from a map. Its first lines, and with them the address of its page, are asked for
+ * now; more of a long one while others are copied. */
 static enum how value_is_mapped(struct span *span, uint32_t value, const uint8_t *from,
                                 uint64_t length)
 {
     span->slot->from[value] = from;
     span->copies++;
-    if (length < FILL_LONG)
-        __builtin_prefetch(from);
+    __builtin_prefetch(from);
+    if (length >= FILL_LONG)
+        __builtin_prefetch(from + FILL_LINE);
     return HOW_MAP;
 }
 

@@ -18,7 +18,6 @@
  * rest coming by itself. Measured with windows of 3,840 bytes: of 1 to 16 samples ahead and 1 to 60
  * lines, 2 samples and FILL_LONG bytes. */
 #define AHEAD_SAMPLES 2
-#define LINE 64
 
 /* --- copying from memory ---------------------------------------------------------------------- */
 
@@ -95,7 +94,7 @@ static void sample_ask(const struct copy_job *job, uint32_t place)
         const uint8_t *from = job->slot->from[value];
         if (job->slot->extents[value].length < FILL_LONG)
             continue;
-        for (uint64_t at = 0; at < FILL_LONG; at += LINE)
+        for (uint64_t at = 0; at < FILL_LONG; at += FILL_LINE)
             __builtin_prefetch(from + at);
     }
 }

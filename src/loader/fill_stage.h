@@ -7,9 +7,9 @@
 
 #include "loader/worker.h"
 
-/* Bytes: longer values are asked for while the one before is copied; shorter ones by whoever looks
- * them up. */
+/* Bytes: of values that are longer, so many are asked for while the ones before are copied. */
 #define FILL_LONG 512
+#define FILL_LINE 64
 
 /* Needs no thread; run when all reads of the span are back. */
 void fill_step(struct worker *worker, struct span *span);

@@ -201,6 +201,36 @@ static void filling_forward_goes_on_from_the_last_row(void **state)
     }
 }
 
+static void what_a_killed_run_left_is_cut(void **state)
+{
+    struct series_test test;
+    struct found found;
+    struct stat size;
+
+    (void)state;
+    series_begin(&test);
+    given_reset();
+    given_entities(&before, 0, 3, 10, 0, 0);
+    given_entities(&added, 3, 4, 10, 0, 0);
+    given_join();
+    series_good(&test, series_pack(&test, &before));
+    text_write(path_in(test.out, SERIES_JOURNAL),
+               "{\"format\": \"stoker series append\", \"rows\": 30}");
+    assert_int_equal(truncate(path_in(test.out, SERIES_ARRAY), 50000), 0);
+    assert_int_equal(truncate(path_in(test.out, SERIES_TIME), 60001), 0);
+    test.options.append = 1;
+    series_good(&test, series_pack(&test, &added));
+    found_load(&found, &test);
+    found_check(&found, &all, 4);
+    assert_int_equal(stat(path_in(test.out, SERIES_ARRAY), &size), 0);
+    assert_int_equal(size.st_size, 40 * COLUMNS * sizeof(float));
+    assert_int_equal(stat(path_in(test.out, SERIES_TIME), &size), 0);
+    assert_int_equal(size.st_size, 40 * sizeof(int64_t));
+    assert_true(access(path_in(test.out, SERIES_JOURNAL), F_OK) != 0);
+    found_free(&found);
+    series_end(&test);
+}
+
 static void other_files_of_the_folder_stay(void **state)
 {
     struct series_test test;
@@ -445,6 +475,7 @@ int main(void)
         cmocka_unit_test(unused_rows_never_outnumber_the_used_ones),
         cmocka_unit_test(rows_of_a_cut_by_time_go_to_their_part),
         cmocka_unit_test(filling_forward_goes_on_from_the_last_row),
+        cmocka_unit_test(what_a_killed_run_left_is_cut),
         cmocka_unit_test(other_files_of_the_folder_stay),
         cmocka_unit_test(codes_and_statics_go_on),
         cmocka_unit_test(rows_that_are_not_newer_are_refused),

@@ -224,18 +224,18 @@ static void a_full_disk_is_told(void **state)
 /* --- fitting -------------------------------------------------------------------------------------
  */
 
-/* Ranges of all lengths, some empty; rows between them are poison. */
+/* Ranges of all lengths, some empty, five times over all rows: several pieces. */
 static uint64_t make_ranges(struct series_range *ranges)
 {
-    uint64_t row = 0, count = 0;
+    uint64_t count = 0;
 
-    while (row < ROWS) {
-        uint64_t len = count % 5 == 4 ? 0 : 1 + count * 37 % 3000;
-        ranges[count].start = row;
-        ranges[count].end = row + len < ROWS ? row + len : ROWS;
-        row = ranges[count].end + count % 3;
-        count++;
-    }
+    for (int pass = 0; pass < 5; pass++)
+        for (uint64_t row = 0; row < ROWS; count++) {
+            uint64_t len = count % 5 == 4 ? 0 : 1 + count * 37 % 3000;
+            ranges[count].start = row;
+            ranges[count].end = row + len < ROWS ? row + len : ROWS;
+            row = ranges[count].end + count % 3;
+        }
     return count;
 }
 
