@@ -34,6 +34,17 @@ def program(name):
     return binary
 
 
+def library(name):
+    """The path of a shared library that is put before a program, built when its source is newer."""
+    source, binary = ROOT / "bench" / f"{name}.c", BUILD / f"{name}.so"
+    if not binary.exists() or binary.stat().st_mtime < source.stat().st_mtime:
+        compiler = os.environ.get("CC") or shutil.which("cc") or "gcc"
+        BUILD.mkdir(parents=True, exist_ok=True)
+        command = [compiler, "-std=c11", "-D_GNU_SOURCE", "-O2", "-fPIC", "-shared"]
+        subprocess.run([*command, "-o", str(binary), str(source), "-ldl"], check=True)
+    return binary
+
+
 def side(name, *arguments, note=""):
     return Side("limit", [program(name), *arguments], note)
 

@@ -16,6 +16,10 @@ PACKAGES = {
     "streaming": ["mosaicml-streaming"],
     "litdata": ["litdata"],
     "nvidia.dali": ["nvidia-dali-cuda130", "nvidia-dali-cuda120"],
+    "pyarrow": ["pyarrow"],
+    "pandas": ["pandas"],
+    "sklearn": ["scikit-learn"],
+    "h5py": ["h5py"],
 }
 
 # mosaicml-streaming imports torchvision for its image sets. PyPI's torchvision is built for CUDA

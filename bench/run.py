@@ -14,7 +14,15 @@ import sys
 from bench import machine
 from bench.measure import ROOT
 
-NAMES = ["tensors", "tiny", "start", "memory", "index"]
+NAMES = ["tensors", "tiny", "start", "memory", "index", "windows", "pack"]
+
+# columns that some benchmarks have: key of a row, title, unit
+MORE = [
+    ("start_s", "start-up", "s"),
+    ("disk_bytes", "disk", "B"),
+    ("batches_per_s", "batches/s", ""),
+    ("sync_s", "fsync", "s"),
+]
 
 
 def main():
@@ -82,18 +90,21 @@ def print_table(result):
     limit = result["limit"]
     print(f"\n{result['bench']}: {result['machine']['cpu']}, {result['machine']['cores']} cores")
     print(f"limit: {limit['name']}")
+    more = [column for column in MORE if any(column[0] in row for row in result["rows"])]
     header = f"{'row':<22}{'median':>12}{'spread':>8}{'limit':>12}{'ratio':>7}"
-    print(header + f"{'samples/s':>11}{'CPU':>10}{'peak RSS':>11}  note")
+    header += f"{'samples/s':>11}{'CPU':>10}{'peak RSS':>11}"
+    print(header + "".join(f"{title:>11}" for _, title, _ in more) + "  note")
     for row in result["rows"]:
-        print(_line(row, limit))
+        print(_line(row, limit, more))
     for name, value in result["ratios"].items():
         print(f"  {name:<32} {value:.2f}")
 
 
-def _line(row, limit):
+def _line(row, limit, more):
     note = row.get("note", "")
+    cells = "".join(f"{human(row.get(key), unit):>11}" for key, _, unit in more)
     if row["value"] is None:
-        return f"{row['name']:<22}{'-':>12}{'':>59}  {note}"
+        return f"{row['name']:<22}{'-':>12}{'':>59}{cells}  {note}"
     at_most = row.get("limit", limit["value"] if limit["unit"] == row["unit"] else None)
     spread = (max(row["runs"]) - min(row["runs"])) / row["value"] if row["runs"] else 0.0
     return (
@@ -101,7 +112,7 @@ def _line(row, limit):
         f"{human(at_most, row['unit']):>12}"
         f"{format(row['value'] / at_most, '.2f') if at_most else '':>7}"
         f"{human(row.get('samples_per_s'), ''):>11}{human(row.get('cpu_s'), 's'):>10}"
-        f"{human(row.get('peak_rss'), 'B'):>11}  {note}"
+        f"{human(row.get('peak_rss'), 'B'):>11}{cells}  {note}"
     )
 
 
@@ -116,6 +127,7 @@ def human(value, unit):
         "bytes": "B",
         "samples/s": "/s",
         "members/s": "/s",
+        "rows/s": "/s",
         "bytes/field": "B",
     }.get(unit, unit)
     for scale, letter in (1e9, "G"), (1e6, "M"), (1e3, "k"):

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Writes the table of measured figures into README.md, from results/bench-tensors.json.
+"""Writes the tables of measured figures into README.md and docs/series.md, from results/*.json.
 
-tools/readme_table.py            writes it
-tools/readme_table.py --check    says whether README.md has it; exit status 1 when not
+tools/readme_table.py            writes them
+tools/readme_table.py --check    says whether the pages have them; exit status 1 when not
 
-No number of the table is typed by hand: `make bench-tensors` measures, this script renders.
+No number of a table is typed by hand: `make bench-NAME` measures, this script renders. A table
+whose result is not there stays as it is.
 """
 
 import json
@@ -13,9 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"
-RESULT = ROOT / "results" / "bench-tensors.json"
-BEGIN = "<!-- table of results/bench-tensors.json: begin -->\n"
-END = "<!-- table of results/bench-tensors.json: end -->\n"
+SERIES = ROOT / "docs" / "series.md"
 
 NAMES = {
     "stoker": "**Stoker**, tar shards",
@@ -28,10 +27,44 @@ NAMES = {
     "dali_npy": "DALI, npy reader",
 }
 
+WINDOWS = {
+    "stoker": "**Stoker**, packed series",
+    "stoker_late": "**Stoker**, scaled while copied",
+    "stoker_read": "**Stoker**, within 256 MiB: nothing mapped",
+    "memmap_dataloader": "numpy.memmap + DataLoader, worker_init_fn",
+    "numpy_vectorised": "numpy, a batch by fancy indexing",
+    "numpy_strided": "numpy, the same over sliding_window_view",
+    "pandas_in_memory": "pandas, every window in memory",
+    "lazy_files": "a Parquet file opened a sample",
+    "sequence_files": "every window a file of its own",
+    "hdf5_workers": "HDF5, opened in each worker",
+    "iterable": "IterableDataset, no shuffle",
+}
 
-def between_marks(text):
-    """What README.md has between the marks."""
-    return text[text.index(BEGIN) + len(BEGIN) : text.index(END)]
+PACKING = {
+    "stoker": "**Stoker**, scaled values stored",
+    "stoker_late": "**Stoker**, scaled late",
+    "pandas_sklearn": "pandas + scikit-learn, two passes",
+}
+
+
+def marks(name):
+    return tuple(
+        f"<!-- table of results/bench-{name}.json: {end} -->\n" for end in ("begin", "end")
+    )
+
+
+def result_of(name):
+    return ROOT / "results" / f"bench-{name}.json"
+
+
+def between_marks(text, name):
+    """What a page has between the marks of a table."""
+    begin, end = marks(name)
+    return text[text.index(begin) + len(begin) : text.index(end)]
+
+
+# --- tensors -------------------------------------------------------------------------------------
 
 
 def spread(row):
@@ -94,21 +127,156 @@ def render(result):
     return "\n".join(lines)
 
 
-def main():
-    if not RESULT.exists():
-        print(f"readme_table: there is no {RESULT.relative_to(ROOT)}: make bench-tensors writes it")
+# --- windows -------------------------------------------------------------------------------------
+
+
+def seconds(value):
+    return "" if value is None else f"{value:.1f} s" if value >= 1 else f"{value * 1000:.0f} ms"
+
+
+def size(value):
+    if value is None:
+        return ""
+    return f"{value / 1e9:,.2f} GB" if value >= 1e9 else f"{value / 1e6:,.0f} MB"
+
+
+def rate(value):
+    """Three digits that matter."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def windows_line(row, ratios):
+    name = WINDOWS[row["name"]]
+    if row.get("value") is None:
+        return f"| {name} | not measured | | | | | |"
+    ratio = ratios.get(f"stoker/{row['name']}")
+    disk = size(row.get("disk_bytes"))
+    if row.get("disk_bytes_of_all_computed"):
+        disk += f" (1); all: {size(row['disk_bytes_of_all_computed'])} (2)"
+    if row["name"] == "pandas_in_memory":
+        name += " (1)"
+    cells = [
+        name,
+        rate(row["value"]),
+        rate(row["batches_per_s"]) if row.get("batches_per_s") else "",
+        seconds(row.get("start_s")),
+        disk,
+        f"{row['peak_rss'] / 2**20:,.0f} MiB" if row.get("peak_rss") else "",
+        (f"{ratio:,.0f}x" if ratio >= 10 else f"{ratio:.1f}x") if ratio else "",
+    ]
+    return f"| {' | '.join(cells)} |"
+
+
+def render_windows(result):
+    machine, workload, limit = result["machine"], result["workload"], result["limit"]
+    ratios = result["ratios"]
+    rows = [row for row in result["rows"] if row["name"] in WINDOWS]
+    rows.sort(key=lambda row: -(row["value"] or 0))
+    lines = [
+        "| way | windows/s | batches/s | start-up | disk | peak memory | Stoker is |",
+        "|---|--:|--:|--:|--:|--:|--:|",
+        *(windows_line(row, ratios) for row in rows),
+        "",
+    ]
+    if limit.get("value") and ratios.get("stoker/limit"):
+        words = f"{rate(limit['value'])} windows/s; Stoker reaches {ratios['stoker/limit']:.0%}"
+        lines += [f"Limit of this machine, {limit['name']}: {words.replace('%', ' %')} of it.", ""]
+    start = next((row for row in result["rows"] if row["name"] == "start"), {})
+    if start.get("value"):
+        of = workload["start"]
+        lines += [
+            f"From `stoker.open` to the first batch of an array of {of['bytes'] / 2**30:.0f} GiB "
+            f"with {of['entities']:,} entities: {seconds(start['value'])}.",
+            "",
+        ]
+    lines += [
+        f"{workload['entities']:,} entities x {workload['rows_of_each']:,} rows x "
+        f"{workload['features']} float32, windows of {workload['window']} rows, shuffled, batches "
+        f"of {workload['batch_size']:,}, page cache warm; {machine['cpu']}, {machine['cores']} "
+        "cores; the best number of workers of 0, 2 and 4. Start-up is to the first batch. Peak "
+        "memory counts mapped files. (1) measured on a part of the entities, for all do not fit: "
+        "1/40 in memory, 1/100 on disk. (2) computed from (1). Yours: `make bench-windows`.",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+# --- pack ----------------------------------------------------------------------------------------
+
+
+def pack_line(name, rows):
+    row, bare = rows.get(name, {}), rows.get(f"{name}_unsynced")
+    if row.get("value") is None:
+        return f"| {PACKING[name]} | not measured | | | | |"
+    peer = rows.get("pandas_sklearn", {}).get("value")
+    without = bare if bare and bare.get("value") else row
+    cells = [
+        PACKING[name],
+        f"{without['value'] / 1e6:.2f} M",
+        f"{row['value'] / 1e6:.2f} M" if bare else "",
+        f"{row['seconds']:.2f} s" + (f", {row['sync_s']:.2f} s of it" if "sync_s" in row else ""),
+        f"{row['peak_rss'] / 2**20:,.0f} MiB" if row.get("peak_rss") else "",
+        f"{without['value'] / peer:.1f}x" if peer else "",
+    ]
+    return f"| {' | '.join(cells)} |"
+
+
+def render_pack(result):
+    machine, workload, ratios = result["machine"], result["workload"], result["ratios"]
+    rows = {row["name"]: row for row in result["rows"]}
+    lines = [
+        "| way | rows/s | with fsync | seconds, in fsync | peak memory | of pandas |",
+        "|---|--:|--:|--:|--:|--:|",
+        *(pack_line(name, rows) for name in PACKING),
+        "",
+    ]
+    if "time/(read+write)" in ratios:
+        lines += [
+            f"Stoker takes {ratios['time/(read+write)']:.2f} times as long as pyarrow needs to "
+            "read the source once and the output takes to be written once from RAM "
+            f"({ratios['time_synced/(read+write)']:.2f} times with its fsync counted).",
+            "",
+        ]
+    lines += [
+        f"{workload['files']} Parquet files, {workload['samples'] / 1e6:.1f} M rows x "
+        f"{workload['features']} float32, scaler {workload['scaler']}, page cache warm; "
+        f"{machine['cpu']}, {machine['cores']} cores. Yours: `make bench-pack`.",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+# (page, result, what renders it)
+TABLES = [
+    (README, "tensors", render),
+    (README, "windows", render_windows),
+    (SERIES, "windows", render_windows),
+    (SERIES, "pack", render_pack),
+]
+
+
+def put(page, name, draw, check):
+    """Puts one table into its page. 0: it is there now."""
+    where = page.relative_to(ROOT)
+    if not result_of(name).exists():
+        print(f"readme_table: there is no results/bench-{name}.json: make bench-{name} writes it")
         return 1
-    text, table = README.read_text(), render(json.loads(RESULT.read_text()))
-    if between_marks(text) == table:
-        print("readme_table: README.md has the table")
+    text, table = page.read_text(), draw(json.loads(result_of(name).read_text()))
+    if between_marks(text, name) == table:
+        print(f"readme_table: {where} has the table of {name}")
         return 0
-    if "--check" in sys.argv[1:]:
-        print("readme_table: README.md has another table; run tools/readme_table.py")
+    if check:
+        print(f"readme_table: {where} has another table of {name}; run tools/readme_table.py")
         return 1
-    head, tail = text.split(BEGIN)[0], text.split(END)[1]
-    README.write_text(head + BEGIN + table + END + tail)
-    print("readme_table: README.md was written")
+    begin, end = marks(name)
+    page.write_text(text.split(begin)[0] + begin + table + end + text.split(end)[1])
+    print(f"readme_table: the table of {name} was written into {where}")
     return 0
+
+
+def main():
+    check = "--check" in sys.argv[1:]
+    return max([put(*table, check) for table in TABLES])
 
 
 if __name__ == "__main__":
