@@ -58,7 +58,9 @@ static int no_field(const struct stk_dataset *dataset, const char *name)
     for (uint32_t f = 0; f < stk_dataset_field_count(dataset) && len < sizeof(names); f++)
         len += (size_t)snprintf(names + len, sizeof(names) - len, "%s%s", f ? ", " : "",
                                 stk_dataset_field(dataset, f)->name);
-    return message_failed("there is no field %s\n  the fields are: %s", name, names);
+    return message_failed(
+        "there is no field %s\n  the fields are: %s%s", name, names,
+        stk_dataset_series(dataset) ? "; entity, start, time and y_time with --fields" : "");
 }
 
 static int print(struct stk_dataset *dataset, const struct cat_arguments *arguments, char **words)

@@ -93,6 +93,7 @@ stk_status convert_explain(PyObject *exception, const char *object, struct stk_e
         convert_words((PyObject *)Py_TYPE(exception), "__name__", words.what, sizeof words.what);
     strncpy(words.object, object, sizeof words.object - 1);
     if (status) {
+        convert_words(exception, "what", words.what, sizeof words.what); /* without the place */
         convert_words(exception, "object", words.object, sizeof words.object);
         convert_words(exception, "remedy", words.remedy, sizeof words.remedy);
     } else {

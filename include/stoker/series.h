@@ -19,7 +19,7 @@ struct stk_tables {
     stk_status (*next)(void *user, struct ArrowArrayStream *stream, const char **name,
                        struct stk_error *err);
     void (*close)(void *user); /* may be NULL; called once, by whoever was given the tables */
-    uint64_t rows;             /* of all tables together; 0: not known */
+    uint64_t rows;             /* of all tables together, or about so many; 0: not known */
     int own_names; /* not 0: a table's name is its entity's as it is; 0: it is a file's */
 };
 

@@ -7,11 +7,12 @@ batch or two ahead. What waits stays within a bound, whatever the files hold. A 
 from __future__ import annotations
 
 import glob
+import logging
 import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, NamedTuple
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from typing import Any
 
 from .errors import (
     CorruptError,
@@ -22,10 +23,12 @@ from .errors import (
     UnsupportedError,
 )
 
+log = logging.getLogger("stoker")
+
 DECODERS = 2  # threads that decode small files
 AHEAD = 4  # files that are decoded or being decoded before they are asked for
 BATCH_ROWS = 1 << 16
-MAX_COUNTED = 1024  # files whose footers are read at once, to know how many rows there are
+MAX_COUNTED = 16  # files whose footers are read before the first row, to count all rows
 DEFAULT_MEMORY = 64 << 20
 
 # How a name ends, and what it is then.
@@ -83,6 +86,9 @@ def _walk(folder: str) -> list[str]:
         names = sorted(os.listdir(folder))
     except OSError as error:
         raise fail(f"the folder cannot be listed: {error.strerror}", folder, ReadError) from None
+    if "all_features.mmap" in names:
+        remedy = "keep series out of the folder of their sources, or name these: '*.parquet'"
+        raise fail("this is a series, and no folder of tables", folder, UnsupportedError, remedy)
     files: list[str] = []
     for name in names:
         path = os.path.join(folder, name)
@@ -126,18 +132,6 @@ def open_tables(
     return tables, tables.rows
 
 
-class _Footer(NamedTuple):
-    """A Parquet file's metadata, and the file that it is of."""
-
-    metadata: Any
-    state: tuple[int, int, int]
-
-
-def _state(path: str) -> tuple[int, int, int]:
-    found = os.stat(path)
-    return found.st_ino, found.st_size, found.st_mtime_ns
-
-
 def _is_number(type_: Any) -> bool:
     from pyarrow import types
 
@@ -160,7 +154,7 @@ class FileTables:
     """An iterator of (name, stream) over files.
 
     Attributes:
-        rows: of all of them; 0: not known.
+        rows: of all of them, or about so many; 0: not known.
         failure: what reading a stream has raised; pyarrow passes only its words on.
     """
 
@@ -175,8 +169,8 @@ class FileTables:
         self._columns = None if columns is None else list(dict.fromkeys(columns))
         self._keys = None if keys is None else set(keys)
         self._small = memory // (2 * AHEAD)  # most bytes of a file that is decoded whole
-        self._footers: dict[str, _Footer] = {}
         self._csv_types: dict[str, Any] | None = None
+        self._first: frozenset[str] | None = None  # columns that the first file was asked for
         self._files = iter(files)
         self._decoders = ThreadPoolExecutor(DECODERS, "stoker-tables")
         self._streamer = ThreadPoolExecutor(1, "stoker-stream")
@@ -201,7 +195,11 @@ class FileTables:
             path = next(self._files, None)
             if path is None:
                 break
-            self._ahead.append((path, self._decoders.submit(self._told, path, self._open)))
+            opened = self._decoders.submit(self._told, path, self._open)
+            self._ahead.append((path, opened))
+            if self._first is None:  # what it has, the others are measured by
+                wait([opened])
+                self._first = self._first or frozenset()
 
     def __next__(self) -> tuple[bytes, Any]:
         self._begin()
@@ -249,15 +247,19 @@ class FileTables:
 
     def _project(self, schema: Any) -> list[str] | None:
         """The columns to read; None: all. Where one that is wanted is missing, all are shown, so
-        that whoever complains can name what is there."""
+        that whoever complains can name what is there; so is one that was a number before."""
         if self._columns is not None:
             there = set(schema.names)
             return self._columns if there.issuperset(self._columns) else None
         if self._keys is None:
             return None
-        kept = [
-            field.name for field in schema if field.name in self._keys or _is_number(field.type)
-        ]
+        known = self._keys | (self._first or frozenset())
+        kept = [field.name for field in schema if field.name in known or _is_number(field.type)]
+        if self._first is None:
+            self._first = frozenset(kept)
+            left = [f"{field.name} ({field.type})" for field in schema if field.name not in kept]
+            if kept and left:
+                log.warning("left out of the features: %s", ", ".join(left))
         return kept if kept and len(kept) < len(schema) else None
 
     def _batch_rows(self, row_bytes: int) -> int:
@@ -284,39 +286,33 @@ class FileTables:
     # Parquet
 
     def _count(self, files: Sequence[str]) -> int:
-        if len(files) > MAX_COUNTED or any(kind_of(path) != "Parquet" for path in files):
-            return 0
-        rows = 0
-        for path in files:
-            footer = self._told(path, self._read_footer)
-            rows += footer.metadata.num_rows
-            self._footers[path] = footer
-        return rows
-
-    def _read_footer(self, path: str) -> _Footer:
+        """Rows of all files; where they are many, what the first ones and the sizes suggest."""
         from pyarrow import parquet
 
-        state = _state(path)
-        return _Footer(parquet.read_metadata(path), state)
+        if any(kind_of(path) != "Parquet" for path in files):
+            return 0
+        rows = size = 0
+        for path in files[:MAX_COUNTED]:
+            rows += self._told(path, parquet.read_metadata).num_rows
+            size += self._told(path, os.path.getsize)
+        if len(files) <= MAX_COUNTED or not size:
+            return rows
+        return int(rows * sum(self._told(path, os.path.getsize) for path in files) / size)
 
     def _parquet(self, path: str) -> Any:
         from pyarrow import parquet
 
-        footer = self._footers.pop(path, None)
-        if footer is None or footer.state != _state(path):
-            footer = self._read_footer(path)
-        metadata = footer.metadata
-        schema = metadata.schema.to_arrow_schema()
+        # Plain reads: as fast here as a memory map, and a file that shrinks is an error, no signal.
+        options: dict[str, Any] = {"pre_buffer": False}
+        options["page_checksum_verification"] = True  # where pages have one
+        file = parquet.ParquetFile(path, **options)
+        metadata, schema = file.metadata, file.schema_arrow
         names = self._project(schema)
         row_bytes = _row_bytes(schema, names)
         packed = sum(metadata.row_group(i).total_byte_size for i in range(metadata.num_row_groups))
-        # Plain reads: as fast here as a memory map, and a file that shrinks is an error, no signal.
-        options: dict[str, Any] = {"metadata": metadata, "pre_buffer": False}
-        options["page_checksum_verification"] = True  # where pages have one
         if max(metadata.num_rows * row_bytes, packed) <= self._small:
-            file = parquet.ParquetFile(path, **options)
             return file.read(columns=names, use_threads=False)
-        file = parquet.ParquetFile(path, buffer_size=1 << 16, **options)
+        file = parquet.ParquetFile(path, metadata=metadata, buffer_size=1 << 16, **options)
         batches = file.iter_batches(self._batch_rows(row_bytes), columns=names, use_threads=True)
         if names is not None:
             schema = _picked(schema, names)

@@ -175,13 +175,15 @@ def open(
         index=None if index is None else os.fspath(index),
         folder=working_folder(),
         windows=_read_windows(
-            window=window,
-            horizon=horizon,
-            stride=stride,
-            gap=gap,
-            min_history=min_history,
-            pad=bool(pad),
-            split=split,
+            bool(pad),
+            split,
+            {
+                "window": window,
+                "horizon": horizon,
+                "stride": stride,
+                "gap": gap,
+                "min_history": min_history,
+            },
             features=encode_names(read_names("features", features)),
             labels=encode_names(read_names("labels", labels)),
         ),
@@ -191,15 +193,28 @@ def open(
     return Dataset(recipe, handle, isinstance(fields, tuple), _arrays.resolve(as_))
 
 
-def _read_windows(**given: Any) -> tuple[tuple[str, Any], ...] | None:
+def _read_windows(
+    pad: bool, split: str | None, rows: dict[str, Any], **names: Any
+) -> tuple[tuple[str, Any], ...] | None:
     """What was given; None: nothing."""
-    told = {
-        name: value for name, value in given.items() if value is not None and value is not False
-    }
-    for name in ("window", "horizon", "stride", "gap", "min_history"):
-        if name in told and operator.index(told[name]) < 0:
-            raise ValueError(f"{name} is {told[name]}; it cannot be below 0")
+    told = {name: _read_rows(name, value) for name, value in rows.items() if value is not None}
+    if split is not None and not isinstance(split, str):
+        raise TypeError(f"split is {split!r}; it is the name of a part, such as 'train'")
+    told |= {"pad": True} if pad else {}
+    told |= {"split": split} if split is not None else {}
+    told |= {name: value for name, value in names.items() if value is not None}
     return tuple(told.items()) or None
+
+
+def _read_rows(name: str, value: Any) -> int:
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise TypeError(f"{name} is {value!r}; it is a whole number of rows")
+    rows = operator.index(value)
+    if rows < 0:
+        raise ValueError(f"{name} is {rows}; it cannot be below 0")
+    if rows >= 1 << 63:
+        raise ValueError(f"{name} is {rows}: more rows than can be counted")
+    return rows
 
 
 class Dataset:
@@ -315,7 +330,10 @@ class Dataset:
         """Series: the names of all entities, in order; ``ds.entities.rows(i)`` are an entity's rows
         in the array."""
         count = self._of_series("entity_count") or 0
-        return Entities(lambda number: self._handle.entity(number), count)
+        return Entities(self._entity, count)
+
+    def _entity(self, number: int) -> tuple[str, int, int]:
+        return self._handle.entity(number)
 
     @property
     def short_entities(self) -> int:

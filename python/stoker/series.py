@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import datetime
+import numbers
 import operator
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import numpy
 
 from . import _core, _sklearn_file
 from ._context import Progress, context, progress_shown
@@ -50,7 +53,7 @@ def pack_series(
     features: str | Sequence[str] | None = None,
     labels: str | Sequence[str] | None = None,
     statics: str | Sequence[str] | None = None,
-    dtype: Any = "float32",
+    dtype: Any = None,
     nan: str = "error",
     scaler: str | None = "standard",
     scale: str = "stored",
@@ -84,7 +87,7 @@ def pack_series(
             named here become codes.
         labels: columns of y. Default: the first feature.
         statics: columns with one value an entity.
-        dtype: of the stored values: float32, float16 or bfloat16.
+        dtype: of the stored values: float32 (the default), float16 or bfloat16.
         nan: missing values: ``"error"``, ``"drop"`` the row, ``"ffill"`` (the entity's last
             value), ``"mean"`` or ``"zero"`` (before scaling).
         scaler: ``"standard"``, ``"minmax"``, ``"robust"`` or None.
@@ -183,7 +186,12 @@ def rescale(folder: Source, scaler: str | None = "standard", *, fit_on: Any = No
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+    return isinstance(value, numbers.Real) and not isinstance(value, (bool, numpy.timedelta64))
+
+
+def _share(value: Any) -> str:
+    """A share in billionths, which is how fine the library takes it: 1 - 0.7 is 0.3."""
+    return format(float(value), ".9f").rstrip("0").rstrip(".")
 
 
 def _read_time(value: Any) -> str:
@@ -200,7 +208,7 @@ def read_fit_on(fit_on: Any) -> str | None:
     if fit_on is None or isinstance(fit_on, str):
         return fit_on
     if _is_number(fit_on):
-        return repr(float(fit_on))
+        return _share(fit_on)
     if isinstance(fit_on, tuple) and len(fit_on) == 2:
         first, last = ("" if one is None else _read_time(one) for one in fit_on)
         return f"time:{first}..{last}"
@@ -219,12 +227,12 @@ def read_split(split: Any) -> str | None:
     if split is None or isinstance(split, str):
         return split
     if _is_number(split):
-        split = (split, round(1 - split, 12))
-    if isinstance(split, (datetime.date, datetime.datetime)):
+        split = (split, 1 - split)
+    if isinstance(split, (datetime.date, numpy.datetime64)):
         split = (split,)
     if isinstance(split, (tuple, list)) and split:
         if all(_is_number(share) for share in split):
-            return ",".join(repr(float(share)) for share in split)
+            return ",".join(map(_share, split))
         return "time:" + ",".join(_read_time(moment) for moment in split)
     raise TypeError("split is shares such as (0.8, 0.1, 0.1), or times where the next part begins")
 
@@ -254,7 +262,10 @@ class Entities(Sequence[str]):
 
     def rows(self, which: int | str) -> range:
         """The rows of the array that are this entity's: by number or by name."""
-        number = self.index(which) if isinstance(which, str) else self._number(which)
+        try:
+            number = self.index(which) if isinstance(which, str) else self._number(which)
+        except ValueError:
+            raise KeyError(f"there is no entity {which!r}") from None
         return range(*self._read(number)[1:])
 
     def _number(self, i: Any) -> int:

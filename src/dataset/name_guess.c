@@ -2,6 +2,7 @@
 
 #include <stdint.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/fail.h"
 
@@ -30,7 +31,7 @@ static uint32_t distance(const char *a, const char *b)
 
 void name_guess_add(struct name_guess *guess, const char *own)
 {
-    uint32_t far = distance(guess->wanted, own);
+    uint32_t far = strcasecmp(guess->wanted, own) ? distance(guess->wanted, own) : 0;
     if (guess->there.len < GUESS_TEXT)
         text_format(&guess->there, "%s%s", guess->there.len ? ", " : "", own);
     if (far <= GUESS_NEAR && (!guess->nearest || far < guess->least)) {

@@ -163,6 +163,21 @@ static int all_shards(const struct names *names)
     return 1;
 }
 
+/* Tables are packed, not opened; their names tell them. */
+static stk_status sniff_nothing(const char *name, struct stk_error *err)
+{
+    static const char *const tables[] = {".parquet", ".csv", ".tsv", ".orc", ".arrow", ".feather"};
+    stk_status status =
+        fail(err, STK_UNSUPPORTED, "%s is of no format that can be told by its bytes", name);
+    const char *suffix = strrchr(name, '.');
+    fail_remedy(err, "name the format; a raw array needs its dtype and shape too");
+    for (size_t i = 0; suffix && i < sizeof tables / sizeof tables[0]; i++)
+        if (!strcasecmp(suffix, tables[i]))
+            fail_remedy(err, "it is a table: pack it first (`stoker pack --to series`, or "
+                             "stoker.pack_series), then open the series");
+    return status;
+}
+
 stk_status sniff(const struct format_ops **out, const struct names *names,
                  const struct stk_dataset_options *options, struct stk_error *err)
 {
@@ -188,9 +203,5 @@ stk_status sniff(const struct format_ops **out, const struct names *names,
     }
     if (*out)
         return STK_OK;
-    stk_status status =
-        fail(err, STK_UNSUPPORTED, "%s is of no format that can be told by its bytes",
-             list->items[0].name);
-    fail_remedy(err, "name the format; a raw array needs its dtype and shape too");
-    return status;
+    return sniff_nothing(list->items[0].name, err);
 }

@@ -433,6 +433,21 @@ static stk_status meta_splits(const struct meta_parser *parser)
 
 /* --- scaler and the rest --------------------------------------------------------------------- */
 
+/* Names beside the numbers, where there are any: of other columns, or in another order, they would
+ * be applied to the wrong ones. */
+static stk_status meta_scaler_columns(const struct meta_parser *parser, const struct json *scaler)
+{
+    const struct series_meta *meta = parser->meta;
+    const struct json *names = meta_member(scaler, "features");
+    const char *name;
+    for (uint32_t i = 0; names && i < meta->column_count; i++) {
+        if (!json_text(json_item(names, i), &name) || strcmp(name, meta->columns[i]))
+            return meta_bad(parser, "scaler", "its feature %u is not %.100s, as in the array", i,
+                            meta->columns[i]);
+    }
+    return STK_OK;
+}
+
 static stk_status meta_scaler(const struct meta_parser *parser)
 {
     struct series_meta *meta = parser->meta;
@@ -449,6 +464,8 @@ static stk_status meta_scaler(const struct meta_parser *parser)
         status = scaler_parse(&meta->scaler, value, meta->column_count, parser->err);
         if (status)
             fail_at(parser->err, parser->path, STK_NOWHERE);
+        else
+            status = meta_scaler_columns(parser, value);
     } else if (meta->late || (parser->is_ours && value)) { /* by hand: maybe the name of a file */
         status = meta_bad(parser, "scaler", "it is not an object with center and scale");
     }

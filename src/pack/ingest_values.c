@@ -43,6 +43,31 @@ stk_status ingest_name_check(const struct arrow_text *name, struct stk_error *er
     return codec_find("text")->check(&bytes, err);
 }
 
+/* Codes that the column's type holds exactly: statics are float32, whatever the array is. */
+static uint32_t most_categories(const struct ingest_run *run, uint32_t column)
+{
+    const struct series_ingest *ingest = run->ingest;
+    enum stk_dtype dtype = ingest->known            ? ingest->known->dtype
+                           : ingest->options->dtype ? stk_dtype_parse(ingest->options->dtype)
+                                                    : STK_F32;
+
+    if (column >= run->schema.array_count)
+        return INGEST_MAX_CATEGORY;
+    return dtype == STK_F16 ? 2049 : dtype == STK_BF16 ? 257 : INGEST_MAX_CATEGORY;
+}
+
+static stk_status fail_categories(uint32_t most, struct stk_error *err)
+{
+    stk_status status =
+        fail(err, STK_LIMIT, "the column has more than %" PRIu32 " different texts", most);
+
+    if (most < INGEST_MAX_CATEGORY)
+        fail_remedy(err, "use --dtype f32: a narrower type does not hold so many codes exactly");
+    else
+        fail_remedy(err, "leave it out of --features: it does not look like a category");
+    return status;
+}
+
 static stk_status category_code(struct ingest_run *run, uint32_t column,
                                 const struct arrow_text *text, uint32_t *out, struct stk_error *err)
 {
@@ -51,12 +76,8 @@ static stk_status category_code(struct ingest_run *run, uint32_t column,
     *out = name_table_find(table, text->data, text->len);
     if (*out != NAME_NONE)
         return STK_OK;
-    if (table->count == INGEST_MAX_CATEGORY) {
-        stk_status status = fail(err, STK_LIMIT, "the column has more than %u different texts",
-                                 INGEST_MAX_CATEGORY);
-        fail_remedy(err, "leave it out of --features: it does not look like a category");
-        return status;
-    }
+    if (table->count >= most_categories(run, column))
+        return fail_categories(most_categories(run, column), err);
     stk_status status = ingest_name_check(text, err);
     if (!status)
         status = name_table_add(table, text->data, text->len, err);

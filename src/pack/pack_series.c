@@ -154,6 +154,7 @@ static stk_status fit_ranges(struct series_pack *pack, const struct series_times
                                    .label = series_folder_hidden(pack->folder),
                                    .dtype = row_spool_dtype(pack->ingest.spool),
                                    .columns = meta->column_count,
+                                   .names = (const char *const *)meta->columns,
                                    .skip = pack->ingest.is_category,
                                    .kind = series_pack_kind(pack->options->scaler),
                                    .ranges = ranges,
@@ -175,7 +176,8 @@ static stk_status fit_rows(struct series_pack *pack, const struct series_times *
     if (!is_needed)
         status = scaler_init(&meta->scaler, kind, meta->column_count, err);
     else if (pack->ingest.fit)
-        status = fit_scaler(pack->ingest.fit, &meta->scaler, err);
+        status =
+            fit_scaler(pack->ingest.fit, (const char *const *)meta->columns, &meta->scaler, err);
     else
         status = fit_ranges(pack, times, err);
     if (status || kind == SCALER_NONE || fits_all_rows(pack->options))

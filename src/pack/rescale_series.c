@@ -76,6 +76,7 @@ static stk_status rescale_fit(struct rescale *rescale, enum scaler_kind kind, co
                                    .label = series_folder_path(rescale->folder),
                                    .dtype = meta->dtype,
                                    .columns = meta->column_count,
+                                   .names = (const char *const *)meta->columns,
                                    .skip = rescale->skip,
                                    .kind = kind,
                                    .ranges = rescale->ranges,

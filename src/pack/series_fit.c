@@ -192,7 +192,7 @@ stk_status series_fit_run(const struct series_fit *spec, struct scaler *out, str
         status = pack_crew_run(&job, err);
     }
     if (!status)
-        status = fit_scaler(fitter.all, out, err);
+        status = fit_scaler(fitter.all, spec->names, out, err);
     workers_close(&fitter);
     fit_free(fitter.all);
     return status;

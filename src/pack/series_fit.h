@@ -20,7 +20,8 @@ struct series_fit {
     const char *label;    /* of that file */
     enum stk_dtype dtype; /* F64, F32, F16 or BF16 */
     uint32_t columns;
-    const uint8_t *skip; /* as for fit_new */
+    const char *const *names; /* [columns], for errors; or NULL */
+    const uint8_t *skip;      /* as for fit_new */
     enum scaler_kind kind;
     const struct series_range *ranges; /* of rows; any may be empty */
     uint64_t range_count;

@@ -200,6 +200,15 @@ static int is_taken_elsewhere(const struct stk_series_options *options, const ch
            is_in(name, options->statics, options->static_count);
 }
 
+static stk_status fail_no_number(const struct ArrowSchema *from, struct stk_error *err)
+{
+    char list[LIST_CHARS];
+
+    list_children(from, list);
+    return fail(err, STK_USAGE, "there is no column of numbers to take as a feature; there %s%s",
+                from->n_children ? "are " : "is none at all", list);
+}
+
 /* All numbers; what else there is, is told once. */
 static stk_status take_default(struct chooser *chooser, struct stk_error *err)
 {
@@ -219,7 +228,7 @@ static stk_status take_default(struct chooser *chooser, struct stk_error *err)
             text_format(&left, "%s%s (%s)", left.len ? ", " : "", name, type.words);
     }
     if (!status && !chooser->schema->count)
-        status = fail(err, STK_USAGE, "there is no column of numbers to take as a feature");
+        status = fail_no_number(chooser->from, err);
     if (!status && left.len)
         context_notice(chooser->ask->context, "left out of the features: %s", left.data);
     text_free(&left);

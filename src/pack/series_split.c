@@ -3,6 +3,7 @@
 #include "pack/series_split.h"
 
 #include <assert.h>
+#include <ctype.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -45,7 +46,7 @@ struct fit_spec {
 
 /* --- texts ----------------------------------------------------------------------------------- */
 
-/* "0.8", ".25", "1": billionths. */
+/* "0.8", ".25", "1": billionths; what is finer than these is cut off. */
 static int parse_share(struct piece piece, uint64_t *out)
 {
     const char *dot = memchr(piece.text, '.', piece.len);
@@ -53,8 +54,11 @@ static int parse_share(struct piece piece, uint64_t *out)
     size_t digits = dot ? piece.len - whole_len - 1 : 0;
     uint64_t whole = 0, part = 0;
 
-    if (digits > 9 || (dot && digits == 0) || (!dot && whole_len == 0))
+    if ((dot && digits == 0) || (!dot && whole_len == 0))
         return 0;
+    for (; digits > 9; digits--)
+        if (!isdigit((unsigned char)dot[digits]))
+            return 0;
     if (whole_len && (!parse_u64(piece.text, whole_len, &whole) || whole > 1))
         return 0;
     if (digits && !parse_u64(dot + 1, digits, &part))

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -129,6 +130,14 @@ static int try_open(struct file_cache *cache, const char *name, struct file_fact
     return file_open(cache->folder, name, facts);
 }
 
+/* Another folder has taken the name of the one that is open. */
+static int folder_was_exchanged(const struct file_cache *cache)
+{
+    struct stat ours, now;
+    return cache->folder >= 0 && !fstat(cache->folder, &ours) && !stat(cache->table->root, &now) &&
+           (ours.st_dev != now.st_dev || ours.st_ino != now.st_ino);
+}
+
 static stk_status open_object(struct file_cache *cache, uint32_t number, struct file_ref *ref,
                               int *error_number)
 {
@@ -142,6 +151,8 @@ static stk_status open_object(struct file_cache *cache, uint32_t number, struct 
     }
     if (fd == -EISDIR || fd == -EINVAL)
         return STK_STALE; /* it was a file once */
+    if (fd == -ENOENT && folder_was_exchanged(cache))
+        return STK_STALE; /* the folder we hold is gone, and not the data */
     if (fd < 0) {
         *error_number = -fd;
         return fail_errno(NULL, -fd, "cannot open it");

@@ -4,6 +4,7 @@
 #include <float.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/fail.h"
@@ -454,7 +455,20 @@ static double range_scale(double range)
     return range < 10 * DBL_EPSILON ? 1 : range;
 }
 
-static stk_status column_scaler(const struct fit *fit, uint32_t number,
+static stk_status fail_too_large(uint32_t number, const char *const *names, struct stk_error *err)
+{
+    char numbered[16];
+
+    snprintf(numbered, sizeof(numbered), "%" PRIu32, number);
+    const char *name = names ? names[number] : numbered;
+    fail(err, STK_CORRUPT, "column %.60s has values that are infinite or too large to be scaled",
+         name);
+    fail_field(err, name);
+    fail_remedy(err, "leave the column out, or divide it in the source");
+    return STK_CORRUPT;
+}
+
+static stk_status column_scaler(const struct fit *fit, uint32_t number, const char *const *names,
                                 struct scaler_column *column, struct stk_error *err)
 {
     static const double shares[QUANTILES] = {0.25, 0.5, 0.75};
@@ -470,9 +484,7 @@ static stk_status column_scaler(const struct fit *fit, uint32_t number,
     column->min = seen->min;
     column->max = seen->max;
     if (!isfinite(seen->mean) || !isfinite(seen->m2) || !isfinite(seen->max - seen->min))
-        return fail(err, STK_CORRUPT,
-                    "column %" PRIu32 " has values that are infinite or too large to be scaled",
-                    number);
+        return fail_too_large(number, names, err);
     if (fit->skip && fit->skip[number])
         return STK_OK;
     if (fit->kind == SCALER_STANDARD) {
@@ -491,12 +503,13 @@ static stk_status column_scaler(const struct fit *fit, uint32_t number,
     return status;
 }
 
-stk_status fit_scaler(const struct fit *fit, struct scaler *out, struct stk_error *err)
+stk_status fit_scaler(const struct fit *fit, const char *const *names, struct scaler *out,
+                      struct stk_error *err)
 {
     stk_status status = scaler_init(out, fit->kind, fit->columns, err);
 
     for (uint32_t i = 0; i < fit->columns && !status; i++)
-        status = column_scaler(fit, i, &out->columns[i], err);
+        status = column_scaler(fit, i, names, &out->columns[i], err);
     if (status)
         scaler_reset(out);
     return status;

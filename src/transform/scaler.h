@@ -71,9 +71,10 @@ void fit_merge(struct fit *into, const struct fit *from);
 /* Makes *out, which must hold nothing. Columns that vary by no more than rounding would (as
  * scikit-learn judges it) have scale 1; so do columns without a value, with center 0. Means,
  * variances, ends and counts are set for every kind and for columns that are skipped. STK_CORRUPT:
- * a column (its number is in the words) has an infinite value, or numbers so large that their
- * variance is. */
-STK_CHECK stk_status fit_scaler(const struct fit *fit, struct scaler *out, struct stk_error *err);
+ * a column has an infinite value, or numbers so large that their variance is; it is named by
+ * names[columns], or by its number where that is NULL. */
+STK_CHECK stk_status fit_scaler(const struct fit *fit, const char *const *names, struct scaler *out,
+                                struct stk_error *err);
 
 /* Rank error of the quantiles, as a share of the rows, with 99 % confidence. */
 #define FIT_RANK_ERROR 0.005

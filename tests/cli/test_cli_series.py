@@ -90,6 +90,9 @@ def test_cat_writes_a_window_by_number_and_by_key(stoker, series):
         )
     assert "no sample" in stoker("cat", folder, len(wanted), "x", status=1).stderr
     assert stoker("cat", folder, "AAA:99", "x", status=1).stderr.startswith("stoker: ")
+    assert "--fields" in stoker("cat", folder, 0, "entity", status=1).stderr
+    code = stoker("cat", folder, 50, "entity", "--fields", "entity", text=False).stdout
+    assert int.from_bytes(code, "little") < len(ENTITIES)
 
 
 def test_padding_gives_short_histories_too(stoker, series):

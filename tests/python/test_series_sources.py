@@ -422,6 +422,38 @@ def test_a_number_that_the_stored_type_cannot_hold_is_an_error(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_number_that_is_text_in_another_file_is_named_as_such(tmp_path):
+    parquet.write_table(pyarrow.table({"a": [1.0], "b": [2.0]}), tmp_path / "one.parquet")
+    parquet.write_table(pyarrow.table({"a": [1.0], "b": ["x"]}), tmp_path / "two.parquet")
+    with pytest.raises(stoker.StokerError, match="column b is string and was double"):
+        stoker.pack_series(tmp_path, tmp_path / "out")
+
+
+@pytest.mark.parametrize("in_file", [False, True])
+def test_columns_that_are_no_numbers_are_told(tmp_path, caplog, in_file):
+    table = pyarrow.table({"a": [1.0, 2.0], "note": ["x", "y"], "took": [b"", b""]})
+    parquet.write_table(table, tmp_path / "one.parquet")
+    stoker.pack_series(tmp_path / "one.parquet" if in_file else table, tmp_path / "out")
+    assert "left out of the features: note (string), took (binary)" in caplog.text
+
+
+def test_a_series_among_the_sources_is_refused(sources, tmp_path):
+    write_all(sources, tmp_path, "parquet")
+    stoker.pack_series(str(tmp_path), tmp_path / "out", time="day")
+    with pytest.raises(stoker.StokerError, match="this is a series") as caught:
+        stoker.pack_series(str(tmp_path), tmp_path / "out", time="day", force=True)
+    assert caught.value.object == str(tmp_path / "out")
+
+
+def test_the_command_names_a_broken_file_once(tmp_path, capfd):
+    from stoker.__main__ import main
+
+    (tmp_path / "one.parquet").write_bytes(b"nonsense")
+    out = str(tmp_path / "out")
+    assert main(["pack", str(tmp_path / "one.parquet"), "-o", out, "--to", "series"]) == 1
+    assert capfd.readouterr().err.count("one.parquet") == 1
+
+
 def test_names_that_lead_nowhere_are_refused(tmp_path):
     (tmp_path / "empty").mkdir()
     (tmp_path / "other").mkdir()

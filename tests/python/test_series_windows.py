@@ -253,6 +253,35 @@ def test_negative_sizes_are_refused(series, cut):
 
 
 @pytest.mark.parametrize(
+    ("cut", "kind", "words"),
+    [
+        ({"window": "60"}, TypeError, "window is '60'"),
+        ({"horizon": 1.0}, TypeError, "horizon is 1.0"),
+        ({"window": False}, TypeError, "window is False"),
+        ({"split": 3}, TypeError, "split is 3"),
+        ({"window": 2**64 - 1}, ValueError, "more rows"),
+        ({"stride": 2**70}, ValueError, "more rows"),
+    ],
+)
+def test_what_is_no_number_of_rows_is_refused_by_name(series, cut, kind, words):
+    with pytest.raises(kind, match=words):
+        stoker.open(series[0], **cut)
+
+
+def test_a_field_in_the_wrong_case_is_guessed(series):
+    with pytest.raises(stoker.errors.NotFoundError, match='did you mean "y"'):
+        stoker.open(series[0], fields=["x", "Y"])
+
+
+def test_entities_pickle_and_a_name_that_is_none_is_told(series):
+    entities = stoker.open(series[0], window=5).entities
+    assert list(pickle.loads(pickle.dumps(entities))) == list(entities)
+    assert entities.rows("e1") == range(50, 57)
+    with pytest.raises(KeyError, match="no entity 'e9'"):
+        entities.rows("e9")
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "",

@@ -293,6 +293,16 @@ static void a_file_of_no_format_asks_for_one(void **state)
     assert_non_null(strstr(err.remedy, "tar"));
 }
 
+static void a_table_is_to_be_packed(void **state)
+{
+    struct stk_dataset *dataset;
+    struct stk_error err = {0};
+    make_file(path_of(*state, "x.Parquet"), "PAR1\1\2\3", 7);
+    assert_int_equal(open_with(&dataset, path_of(*state, "x.Parquet"), NULL, &err),
+                     STK_UNSUPPORTED);
+    assert_non_null(strstr(err.remedy, "stoker pack --to series"));
+}
+
 /* ---- the index ----------------------------------------------------------------------------- */
 
 struct notes {
@@ -605,6 +615,7 @@ int main(void)
         WITH_FOLDER(one_sample_is_a_dataset),
         WITH_FOLDER(a_field_twice_in_a_sample_is_refused),
         WITH_FOLDER(a_file_of_no_format_asks_for_one),
+        WITH_FOLDER(a_table_is_to_be_packed),
         WITH_FOLDER(the_index_is_kept_beside_the_data_and_used_again),
         WITH_FOLDER(a_changed_shard_is_indexed_anew),
         WITH_FOLDER(a_shard_replaced_while_open_is_stale),

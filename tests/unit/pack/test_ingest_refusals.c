@@ -33,7 +33,7 @@ static void missing_values_become_nan_and_are_counted(void **state)
     }
     assert_int_equal(run.ingest.missing[0], 1);
     assert_int_equal(run.ingest.missing[1], 1);
-    assert_int_equal(fit_scaler(run.ingest.fit, &scaler, &run.err), STK_OK);
+    assert_int_equal(fit_scaler(run.ingest.fit, NULL, &scaler, &run.err), STK_OK);
     assert_int_equal(scaler.columns[0].count, 5);
     scaler_reset(&scaler);
     run_end(&run);
@@ -62,7 +62,7 @@ static void rows_with_a_hole_are_dropped_before_anything_counts_them(void **stat
     assert_int_equal(run.ingest.rows, 4);
     assert_int_equal(run.ingest.dropped_rows, 2);
     assert_int_equal(run.ingest.entities[0].rows, 4);
-    assert_int_equal(fit_scaler(run.ingest.fit, &scaler, &run.err), STK_OK);
+    assert_int_equal(fit_scaler(run.ingest.fit, NULL, &scaler, &run.err), STK_OK);
     assert_int_equal(scaler.columns[1].count, 4);
     scaler_reset(&scaler);
     run_end(&run);
@@ -119,7 +119,7 @@ static void what_follows_a_dropped_row_is_its_own(void **state)
     }
     for (uint64_t i = 0; i < run.ingest.entity_count; i++)
         assert_true(run.ingest.entities[i].statics[0] == (double)i);
-    assert_int_equal(fit_scaler(run.ingest.fit, &scaler, &run.err), STK_OK);
+    assert_int_equal(fit_scaler(run.ingest.fit, NULL, &scaler, &run.err), STK_OK);
     assert_int_equal(scaler.columns[0].count, COUNT - COUNT / 5);
     assert_true(fabs(scaler.columns[0].mean - 2499.5) < 1e-9);
     scaler_reset(&scaler);

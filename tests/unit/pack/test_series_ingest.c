@@ -70,7 +70,7 @@ static void many_rows_and_columns_keep_their_places(void **state)
         for (size_t i = 0; i < ROWS; i++)
             for (size_t c = 0; c < COLUMNS; c++)
                 assert_true(back[i * COLUMNS + c] == values[c * ROWS + i]);
-        assert_int_equal(fit_scaler(run.ingest.fit, &scaler, &run.err), STK_OK);
+        assert_int_equal(fit_scaler(run.ingest.fit, NULL, &scaler, &run.err), STK_OK);
         assert_int_equal(scaler.columns[0].count, ROWS);
         if (b == 0)
             first = scaler;

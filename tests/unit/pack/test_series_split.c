@@ -411,6 +411,13 @@ static void bad_splits_are_refused_with_words(void **state)
     refused(&fixture, "entity:0.999999,0.000001", 1, "no row for \"val\"");
     assert_int_equal(series_split_check("0.8,0.2", 0, NULL), STK_OK);
     assert_int_equal(series_split_check("0.333333,0.333333,0.333333", 0, NULL), STK_OK);
+    /* As floating point writes a third, and 1 - 0.7. */
+    assert_int_equal(
+        series_split_check("0.3333333333333333,0.3333333333333333,0.3333333333333333", 0, NULL),
+        STK_OK);
+    assert_int_equal(series_split_check("0.7,0.30000000000000004", 0, NULL), STK_OK);
+    assert_int_equal(series_fit_on_check("0.1000000000000000055511151231257827", 0, NULL), STK_OK);
+    assert_int_equal(series_split_check("0.7,0.3000000000000000x", 0, NULL), STK_USAGE);
     assert_int_equal(series_split_check(NULL, 0, NULL), STK_OK);
     fixture_reset(&fixture);
     fixture_init(&fixture, 4, 50, 0, 1);

@@ -99,6 +99,26 @@ static void what_is_gone_or_no_file_any_more_is_told(void **state)
     fixture_free(fixture);
 }
 
+static void a_folder_exchanged_for_another_is_stale(void **state)
+{
+    struct fixture *fixture = fixture_new();
+    struct store_queue *queue = queue_of(state, fixture, 4);
+    struct job job;
+    char old[PATH_MAX + 8];
+    snprintf(old, sizeof old, "%s.old", folder);
+    assert_int_equal(rename(folder, old), 0);
+    assert_int_equal(mkdir(folder, 0700), 0);
+    job_init(&job, 5, 0, 10, 1);
+    assert_int_equal(read_one(queue, &job), STK_OK); /* the folder that we hold is still whole */
+    free(job.data);
+    folder_remove(old);
+    job_init(&job, 6, 0, 10, 1); /* never opened so far */
+    assert_int_equal(read_one(queue, &job), STK_STALE);
+    free(job.data);
+    store_queue_close(queue);
+    fixture_free(fixture);
+}
+
 /* The system's answers, changed: what to do with the countdown-th one of a call. */
 struct change {
     enum store_call call;
@@ -283,6 +303,7 @@ int main(void)
         BOTH(fault_76_a_file_replaced_or_rewritten_is_stale),
         BOTH(a_file_cut_short_while_open_is_stale),
         BOTH(what_is_gone_or_no_file_any_more_is_told),
+        BOTH(a_folder_exchanged_for_another_is_stale),
         BOTH(fault_77_interrupted_and_short_reads_go_on_and_eio_does_not),
         BOTH(fault_86_without_free_descriptors_idle_files_are_closed_then_it_is_told),
         BOTH(fault_86_a_real_limit_of_open_files_is_lived_with),

@@ -38,7 +38,7 @@ static struct scaler scaler_of(enum scaler_kind kind)
     double *table = table_new();
     struct scaler scaler;
     fit_add_rows(fit, table, STK_F64, ROWS);
-    assert_int_equal(fit_scaler(fit, &scaler, NULL), STK_OK);
+    assert_int_equal(fit_scaler(fit, NULL, &scaler, NULL), STK_OK);
     assert_int_equal(scaler.kind, kind);
     assert_int_equal(scaler.count, COLUMNS);
     fit_free(fit);
@@ -121,14 +121,14 @@ static void a_variance_within_rounding_counts_as_none(void **state)
         values[i] = 1e8 + (i % 2 ? 1.5e-8 : 0); /* one digit apart */
     assert_int_equal(fit_new(&fit, SCALER_STANDARD, 1, NULL, NULL), STK_OK);
     fit_add(fit, 0, values, STK_F64, 1000, 1);
-    assert_int_equal(fit_scaler(fit, &scaler, NULL), STK_OK);
+    assert_int_equal(fit_scaler(fit, NULL, &scaler, NULL), STK_OK);
     assert_true(scaler.columns[0].variance > 0 && scaler.columns[0].scale == 1);
     scaler_reset(&scaler);
     fit_reset(fit);
     for (int i = 0; i < 1000; i++)
         values[i] = 1e8 + (i % 2 ? 1e-3 : 0);
     fit_add(fit, 0, values, STK_F64, 1000, 1);
-    assert_int_equal(fit_scaler(fit, &scaler, NULL), STK_OK);
+    assert_int_equal(fit_scaler(fit, NULL, &scaler, NULL), STK_OK);
     assert_true(fabs(scaler.columns[0].scale - 5e-4) < 1e-8);
     scaler_reset(&scaler);
     fit_free(fit);
@@ -137,8 +137,8 @@ static void a_variance_within_rounding_counts_as_none(void **state)
 static void assert_same_fit(const struct fit *one, const struct fit *other)
 {
     struct scaler a, b;
-    assert_int_equal(fit_scaler(one, &a, NULL), STK_OK);
-    assert_int_equal(fit_scaler(other, &b, NULL), STK_OK);
+    assert_int_equal(fit_scaler(one, NULL, &a, NULL), STK_OK);
+    assert_int_equal(fit_scaler(other, NULL, &b, NULL), STK_OK);
     assert_memory_equal(a.columns, b.columns, a.count * sizeof *a.columns);
     scaler_reset(&a);
     scaler_reset(&b);
@@ -209,7 +209,7 @@ static void the_cut_decides_the_bits_and_not_who_fits(void **state)
     free(values);
 }
 
-static void infinite_values_are_refused_by_number(void **state)
+static void infinite_values_are_refused_by_number_and_by_name(void **state)
 {
     (void)state;
     const double bad[][3] = {{1, INFINITY, 3}, {1e300, -1e300, 1e300}, {-1.7e308, 1.7e308, 0}};
@@ -218,9 +218,13 @@ static void infinite_values_are_refused_by_number(void **state)
         struct scaler scaler;
         struct stk_error err = {0};
         fit_add(fit, 1, bad[i], STK_F64, 3, 1);
-        assert_int_equal(fit_scaler(fit, &scaler, &err), STK_CORRUPT);
+        assert_int_equal(fit_scaler(fit, NULL, &scaler, &err), STK_CORRUPT);
         assert_non_null(strstr(err.what, "column 1"));
         assert_null(scaler.columns);
+        const char *const names[] = {"open", "volume", "close", "day"};
+        assert_int_equal(fit_scaler(fit, names, &scaler, &err), STK_CORRUPT);
+        assert_non_null(strstr(err.what, "column volume"));
+        assert_string_equal(err.field, "volume");
         fit_free(fit);
     }
 }
@@ -296,7 +300,7 @@ static int fit_and_ask(void *user)
     if (fit_new(&fit, SCALER_ROBUST, 3, skip, NULL))
         return 0;
     fit_add_rows(fit, (double[]){1, 2, 3, 4, 5, 6}, STK_F64, 2);
-    stk_status status = fit_scaler(fit, &scaler, NULL);
+    stk_status status = fit_scaler(fit, NULL, &scaler, NULL);
     fit_free(fit);
     scaler_reset(&scaler);
     return status == STK_OK;
@@ -318,7 +322,7 @@ int main(void)
         cmocka_unit_test(a_variance_within_rounding_counts_as_none),
         cmocka_unit_test(rows_and_columns_give_the_same_bits),
         cmocka_unit_test(the_cut_decides_the_bits_and_not_who_fits),
-        cmocka_unit_test(infinite_values_are_refused_by_number),
+        cmocka_unit_test(infinite_values_are_refused_by_number_and_by_name),
         cmocka_unit_test(json_brings_back_every_bit),
         cmocka_unit_test(the_names_of_scikit_learn_are_read),
         cmocka_unit_test(nonsense_is_refused_with_words),
