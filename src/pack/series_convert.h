@@ -17,7 +17,8 @@ struct series_convert {
     enum stk_dtype from, to; /* F32 or F64; F32, F16 or BF16 */
     uint32_t columns;
     uint32_t length; /* of the tables: whole rows, so that short ones make long loops */
-    double *center, *scale, *fill; /* [length]; NULL: not scaled; not filled */
+    double *center, *inverse,
+        *fill; /* [length]; NULL: not scaled; not filled. inverse: 1 / scale */
 };
 
 /* scaler NULL: as it is. fill: a value a column that NaN becomes; NULL: there is no NaN. */

@@ -1,4 +1,5 @@
 import os
+import signal
 import subprocess
 import sys
 import textwrap
@@ -6,6 +7,9 @@ import textwrap
 import pytest
 import stoker
 from shard_making import write_shards
+
+# A shell's background job ignores Ctrl-C, and so would all that is started from it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
