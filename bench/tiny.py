@@ -26,6 +26,8 @@ def run(options):
         "limit_gather",
         records / "records.raw",
         32,
+        1,
+        BATCH,
         3 * BATCH * 32,
         machine.cores(),
         seconds,

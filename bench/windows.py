@@ -152,7 +152,7 @@ def _disk_of(name, data, facts):
 
 def _limit_side(data, ring, seconds):
     return limits.side(
-        "limit_windows",
+        "limit_gather",
         data / "series" / "all_features.mmap",
         ROW_BYTES,
         series_data.WINDOW,
