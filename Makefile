@@ -37,8 +37,9 @@ test-asan: build/asan/build.ninja ## C unit tests under the address and undefine
 	@$(FIXED) $(CTEST) --test-dir build/asan
 
 test-tsan: build/tsan/build.ninja ## C unit tests of what has threads under the thread sanitizer
-	@$(BUILD) build/tsan -j $(JOBS) --target tests_store tests_work tests_loader
-	@$(FIXED) $(CTEST) --test-dir build/tsan -L '^(store|work|loader)$$'
+	@$(BUILD) build/tsan -j $(JOBS) --target tests_store tests_work tests_loader \
+	    tests_pack
+	@$(FIXED) $(CTEST) --test-dir build/tsan -L '^(store|work|loader|pack)$$'
 
 test-fuzz: build/fuzz/build.ninja ## fuzz targets for FUZZ_SECONDS each (10)
 	@$(BUILD) build/fuzz -j $(JOBS) --target tests_fuzz

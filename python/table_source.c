@@ -74,7 +74,9 @@ static stk_status table_source_pull(struct table_source *self, struct ArrowArray
     if (!pair)
         return PyErr_Occurred() ? table_source_failed(self, err) : STK_END;
     PyObject *name, *object;
-    int taken = PyArg_ParseTuple(pair, "SO", &name, &object);
+    char *words;
+    int taken = PyArg_ParseTuple(pair, "SO", &name, &object) &&
+                PyBytes_AsStringAndSize(name, &words, NULL) == 0; /* no NUL in it */
     if (taken) {
         Py_XDECREF(self->name);
         self->name = Py_NewRef(name);

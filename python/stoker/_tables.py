@@ -135,7 +135,8 @@ def open_tables(
 def _is_number(type_: Any) -> bool:
     from pyarrow import types
 
-    return bool(types.is_integer(type_) or types.is_floating(type_) or types.is_boolean(type_))
+    kinds = types.is_integer, types.is_floating, types.is_boolean, types.is_decimal
+    return any(is_kind(type_) for is_kind in kinds)
 
 
 def _row_bytes(schema: Any, names: Sequence[str] | None) -> int:
@@ -378,20 +379,21 @@ class FileTables:
         return self._stream(path, schema, batches())
 
     def _arrow(self, path: str) -> Any:
-        """A file is mapped: its batches may be large, and cost nothing until they are looked at."""
+        """A file of large batches is mapped: they cost nothing until they are looked at. Others are
+        read plainly, so that a file that shrinks meanwhile is an error, and no signal."""
         import pyarrow
         from pyarrow import ipc
 
         try:
-            reader = ipc.open_file(pyarrow.memory_map(path))
+            reader = ipc.open_file(pyarrow.OSFile(path))
         except pyarrow.ArrowInvalid:
             stream = ipc.open_stream(pyarrow.OSFile(path))
             return self._stream(path, stream.schema, iter(stream))
         names = self._project(reader.schema)
-        if names is not None:
-            fields = [reader.schema.get_field_index(name) for name in names]
-            options = ipc.IpcReadOptions(included_fields=fields)
-            reader = ipc.open_file(pyarrow.memory_map(path), options=options)
+        fields = [reader.schema.get_field_index(name) for name in names or ()]
+        is_large = os.path.getsize(path) > self._small * max(reader.num_record_batches, 1)
+        source = pyarrow.memory_map(path) if is_large else pyarrow.OSFile(path)
+        reader = ipc.open_file(source, options=ipc.IpcReadOptions(included_fields=fields))
         batches = (reader.get_batch(i) for i in range(reader.num_record_batches))
         return self._stream(path, reader.schema, batches)
 

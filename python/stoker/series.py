@@ -128,7 +128,7 @@ def pack_series(
     dtype, fit_on, split = read_dtype(dtype), read_fit_on(fit_on), read_split(split)
     budget = parse_size(memory)
     reading = max(8 * _MIB, min(budget // 4, 128 * _MIB))
-    folder = os.fspath(out)
+    folder = os.fsdecode(out)
     known = [entity, time, *(lists["labels"] or []), *(lists["statics"] or [])]
     keys = [name for name in known if name is not None]
     wanted = None if lists["features"] is None or append else [*keys, *lists["features"]]
@@ -177,7 +177,7 @@ def rescale(folder: Source, scaler: str | None = "standard", *, fit_on: Any = No
         fit_on: rows that shape it, as in :func:`pack_series`. Default: the first part of the
             split, else all rows.
     """
-    name = os.fspath(folder)
+    name = os.fsdecode(folder)
     try:
         _core.rescale_series(context(), os.fsencode(name), scaler or "none", read_fit_on(fit_on))
     finally:

@@ -1,3 +1,4 @@
+#include <float.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -200,6 +201,23 @@ static int is_whole_row(const struct series_columns *columns, const struct serie
     return columns->count == meta->column_count;
 }
 
+/* Windows of small floats are multiplied by 1 / scale as a float32 (window_scale.h): one that is
+ * infinite would make NaN of every value. */
+static stk_status columns_check(const struct series_columns *columns,
+                                const struct series_meta *meta, struct stk_error *err)
+{
+    for (uint32_t i = 0; i < columns->count && meta->dtype != STK_F64; i++) {
+        if (1 / columns->scale[i] <= FLT_MAX && 1 / columns->scale[i] >= -FLT_MAX)
+            continue;
+        stk_status status =
+            fail(err, STK_UNSUPPORTED, "column \"%s\" has scale %g, too small for windows of %s",
+                 columns->names[i], columns->scale[i], stk_dtype_name(meta->dtype));
+        fail_remedy(err, "pack it with --scale stored, or leave the column out");
+        return status;
+    }
+    return STK_OK;
+}
+
 /* Rows that can be taken as they lie need no gather. */
 static stk_status columns_ready(struct series_columns *columns, const struct series_meta *meta,
                                 int padded, struct stk_error *err)
@@ -214,7 +232,8 @@ static stk_status columns_ready(struct series_columns *columns, const struct ser
         .count = columns->count,
         .scaler = scaled ? &meta->scaler : NULL,
     };
-    return window_gather_new(&columns->gather, &options, err);
+    stk_status status = scaled ? columns_check(columns, meta, err) : STK_OK;
+    return status ? status : window_gather_new(&columns->gather, &options, err);
 }
 
 static void tell_scaler(struct stk_scaler *out, const struct series_columns *columns,

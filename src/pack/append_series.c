@@ -12,6 +12,7 @@
 #include "base/fail.h"
 #include "base/memory.h"
 #include "pack/append_plan.h"
+#include "pack/read_all.h"
 #include "pack/series_append.h"
 #include "pack/series_convert.h"
 
@@ -186,8 +187,9 @@ static stk_status last_row(void *user, uint64_t number, double *out, struct stk_
 
     if (!raw || !values)
         status = fail_memory(err, bytes);
-    else if (pread(appender->old.values_fd, raw, bytes, (off_t)(row * bytes)) != (ssize_t)bytes)
-        status = fail_errno(err, errno ? errno : EIO, "reading the last row failed");
+    else
+        status = read_all_at(&(struct read_file){appender->old.values_fd, SERIES_ARRAY},
+                             row * bytes, raw, bytes, err);
     if (!status)
         series_convert_back(raw, meta->dtype, meta->column_count, values);
     for (uint32_t i = 0; !status && i < meta->column_count; i++) {

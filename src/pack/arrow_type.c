@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/fail.h"
@@ -14,7 +15,8 @@ static_assert(offsetof(struct ArrowSchema, release) == 56, "ArrowSchema.release"
 static_assert(offsetof(struct ArrowArray, release) == 64, "ArrowArray.release");
 static_assert(offsetof(struct ArrowArrayStream, release) == 24, "ArrowArrayStream.release");
 
-#define MAX_DEPTH 64 /* of nested types; Arrow itself sets no limit, and our walk is recursive */
+#define MAX_PLACES 38 /* of a decimal of 128 bits */
+#define MAX_DEPTH 64  /* of nested types; Arrow itself sets no limit, and our walk is recursive */
 
 /* Formats that are wholly this text. */
 static const struct {
@@ -86,15 +88,37 @@ stk_status arrow_schema_check(const struct ArrowSchema *schema, struct stk_error
 }
 
 /* "d:19,10" or "d:19,10,256", the last the number of bits. */
+struct decimal {
+    unsigned digits, bits;
+    int places;
+};
+
+static int parse_decimal(const char *format, struct decimal *out)
+{
+    out->bits = 128;
+    return sscanf(format, "d:%9u,%9d,%9u", &out->digits, &out->places, &out->bits) >= 2;
+}
+
 static int write_decimal(const char *format, char *out, size_t cap)
 {
-    unsigned digits, bits = 128;
-    int places;
+    struct decimal found;
 
-    if (sscanf(format, "d:%9u,%9d,%9u", &digits, &places, &bits) < 2)
+    if (!parse_decimal(format, &found))
         return 0;
-    snprintf(out, cap, "decimal%u(%u, %d)", bits, digits, places);
+    snprintf(out, cap, "decimal%u(%u, %d)", found.bits, found.digits, found.places);
     return 1;
+}
+
+static void read_decimal(struct arrow_type *type, const char *format)
+{
+    struct decimal found;
+
+    if (!parse_decimal(format, &found) || abs(found.places) > MAX_PLACES ||
+        (found.bits != 32 && found.bits != 64 && found.bits != 128))
+        return;
+    type->kind = ARROW_DECIMAL;
+    type->bits = (uint8_t)found.bits;
+    type->places = (int8_t)found.places;
 }
 
 /* Formats whose parameters follow a colon. */
@@ -188,6 +212,8 @@ stk_status arrow_type_read(struct arrow_type *type, const struct ArrowSchema *sc
     if (!strncmp(schema->format, "ts", 2))
         return read_timestamp(type, schema->format, err);
     type->kind = read_plain(schema->format, type->words, sizeof(type->words));
+    if (type->kind == ARROW_OTHER)
+        read_decimal(type, schema->format);
     if (type->kind == ARROW_DATE32)
         strcpy(type->unit, "d");
     if (type->kind == ARROW_DATE64)
@@ -198,7 +224,7 @@ stk_status arrow_type_read(struct arrow_type *type, const struct ArrowSchema *sc
 
 int arrow_type_is_number(const struct arrow_type *type)
 {
-    return type->kind >= ARROW_BOOL && type->kind <= ARROW_F64;
+    return type->kind >= ARROW_BOOL && type->kind <= ARROW_DECIMAL;
 }
 
 int arrow_type_is_integer(const struct arrow_type *type)
@@ -224,6 +250,7 @@ int arrow_type_fits_f32(const struct arrow_type *type)
     case ARROW_I64:
     case ARROW_U64:
     case ARROW_F64:
+    case ARROW_DECIMAL:
         return 0;
     default:
         return 1; /* codes of text stay below 2^24 */

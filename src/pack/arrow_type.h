@@ -9,7 +9,7 @@
 #include "stoker/error.h"
 
 enum arrow_kind {
-    ARROW_OTHER, /* lists, decimals, ...: there are words for it, and no values */
+    ARROW_OTHER, /* lists, binary, ...: there are words for it, and no values */
     ARROW_BOOL,
     ARROW_I8,
     ARROW_U8,
@@ -22,6 +22,7 @@ enum arrow_kind {
     ARROW_F16,
     ARROW_F32,
     ARROW_F64,
+    ARROW_DECIMAL,    /* of up to 128 bits; wider ones are ARROW_OTHER */
     ARROW_TEXT,       /* utf8: 32-bit offsets */
     ARROW_LARGE_TEXT, /* 64-bit offsets */
     ARROW_TEXT_VIEW,
@@ -37,6 +38,8 @@ struct arrow_type {
     enum arrow_kind kind;      /* of the values */
     enum arrow_kind index;     /* a dictionary: of its indices; else ARROW_OTHER */
     int is_dictionary;         /* of text; any other dictionary is ARROW_OTHER */
+    uint8_t bits;              /* decimals: 32, 64 or 128 */
+    int8_t places;             /* decimals: behind the point; may be below 0 */
     char unit[3];              /* times: "s", "ms", "us", "ns", "d"; "" else */
     char zone[ARROW_ZONE_MAX]; /* timestamps; "": none */
     char words[96];            /* "timestamp[ns, tz=UTC]"; cut when longer */
@@ -48,12 +51,12 @@ STK_CHECK stk_status arrow_schema_check(const struct ArrowSchema *schema, struct
 STK_CHECK stk_status arrow_type_read(struct arrow_type *type, const struct ArrowSchema *schema,
                                      struct stk_error *err);
 
-int arrow_type_is_number(const struct arrow_type *type);  /* bool, integers, floats */
+int arrow_type_is_number(const struct arrow_type *type);  /* bool, integers, floats, decimals */
 int arrow_type_is_integer(const struct arrow_type *type); /* signed and unsigned; no bool */
 int arrow_type_is_text(const struct arrow_type *type);    /* all layouts, dictionaries too */
 int arrow_type_is_time(const struct arrow_type *type);    /* timestamps, dates, integers */
 int arrow_type_fits_f32(const struct arrow_type *type);   /* every value of it is exact there */
-/* Whether two tables agree: text is text however it is laid out. */
+/* Whether two tables agree: text is text however it is laid out, and so are decimals. */
 int arrow_type_same(const struct arrow_type *a, const struct arrow_type *b);
 
 #endif

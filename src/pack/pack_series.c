@@ -74,6 +74,23 @@ static stk_status take_columns(struct series_pack *pack, struct stk_error *err)
     return STK_OK;
 }
 
+/* NaN stands for what no row has said: rows that are added later may say it. */
+static void tell_statics(const struct series_pack *pack)
+{
+    const struct series_meta *meta = &pack->meta;
+
+    for (uint32_t k = 0; k < meta->static_count; k++) {
+        uint64_t missing = 0;
+        for (uint64_t i = 0; i < meta->entity_count; i++)
+            missing += isnan(pack->statics[i * meta->static_count + k]) ? 1 : 0;
+        if (missing)
+            context_notice(pack->context,
+                           "static column '%.60s' has no value for %" PRIu64
+                           " of the entities: it is NaN in their windows",
+                           meta->statics[k], missing);
+    }
+}
+
 /* Entities that have rows, one behind the other; names and statics come from the ingest. */
 static stk_status take_entities(struct series_pack *pack, struct stk_error *err)
 {
@@ -104,6 +121,8 @@ static stk_status take_entities(struct series_pack *pack, struct stk_error *err)
     if (meta->entity_count < ingest->entity_count)
         context_notice(pack->context, "%" PRIu64 " entities have no row without a missing value",
                        ingest->entity_count - meta->entity_count);
+    if (!status)
+        tell_statics(pack);
     return status;
 }
 

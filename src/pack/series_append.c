@@ -1,6 +1,5 @@
 #include "pack/series_append.h"
 
-#include <errno.h>
 #include <unistd.h>
 
 #include "base/context.h"
@@ -8,6 +7,7 @@
 #include "base/hash.h"
 #include "base/memory.h"
 #include "format/series_meta.h"
+#include "pack/read_all.h"
 #include "pack/write_all.h"
 
 /* One file being written: whole blocks at a time. */
@@ -21,28 +21,6 @@ struct append_file {
     uint64_t *hashes; /* of all blocks; NULL: none */
 };
 
-static stk_status read_all_at(int fd, const char *label, void *to, size_t len, uint64_t offset,
-                              struct stk_error *err)
-{
-    uint8_t *at = to;
-
-    while (len) {
-        ssize_t got = pread(fd, at, len, (off_t)offset);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got <= 0) {
-            stk_status status = got ? fail_errno(err, errno, "reading rows failed")
-                                    : fail(err, STK_TRUNCATED, "the rows end too early");
-            fail_at(err, label, offset);
-            return status;
-        }
-        at += got;
-        offset += (uint64_t)got;
-        len -= (size_t)got;
-    }
-    return STK_OK;
-}
-
 /* The hash of the block that the first new row falls into covers the rows before it too. */
 static stk_status file_start(struct append_file *file, uint64_t offset, struct stk_error *err)
 {
@@ -51,7 +29,8 @@ static stk_status file_start(struct append_file *file, uint64_t offset, struct s
         return fail_memory(err, SERIES_BLOCK);
     file->clean = file->used = (size_t)(offset % SERIES_BLOCK);
     file->offset = offset - file->clean;
-    return read_all_at(file->fd, file->label, file->buf, file->clean, file->offset, err);
+    return read_all_at(&(struct read_file){file->fd, file->label}, file->offset, file->buf,
+                       file->clean, err);
 }
 
 static stk_status file_flush(struct append_file *file, struct stk_error *err)
@@ -83,7 +62,8 @@ static stk_status file_copy(struct append_file *file, int from, const char *labe
     while (!status && len) {
         size_t room = SERIES_BLOCK - file->used;
         size_t part = len < room ? (size_t)len : room;
-        status = read_all_at(from, label, file->buf + file->used, part, offset, err);
+        status = read_all_at(&(struct read_file){from, label}, offset, file->buf + file->used, part,
+                             err);
         file->used += part;
         offset += part;
         len -= part;

@@ -1,6 +1,5 @@
 #include "pack/series_files.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,6 +7,7 @@
 
 #include "base/fail.h"
 #include "base/hash.h"
+#include "pack/read_all.h"
 
 #define FINGERPRINT_SEED UINT64_C(0x73657269657331) /* "series1" */
 
@@ -82,20 +82,9 @@ stk_status series_files_read(const struct series_folder *folder, const char *nam
 {
     int fd = series_folder_open_file(folder, name, O_RDONLY, err);
     stk_status status = fd < 0 ? STK_IO : STK_OK;
-    uint64_t done = 0;
 
-    while (!status && done < size) {
-        ssize_t got = pread(fd, (uint8_t *)to + done, size - done, (off_t)done);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            status = fail_errno(err, errno, "reading a file of the series failed");
-        else if (got == 0)
-            status = fail(err, STK_TRUNCATED, "the file is shorter than the series needs");
-        if (status)
-            fail_at(err, name, done);
-        done += got > 0 ? (uint64_t)got : 0;
-    }
+    if (!status)
+        status = read_all_at(&(struct read_file){fd, name}, 0, to, size, err);
     if (fd >= 0)
         close(fd);
     return status;

@@ -1,6 +1,5 @@
 #include "pack/series_finish.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
@@ -12,6 +11,7 @@
 #include "base/memory.h"
 #include "format/series_meta.h"
 #include "pack/pack_crew.h"
+#include "pack/read_all.h"
 #include "pack/series_convert.h"
 #include "pack/write_all.h"
 
@@ -46,25 +46,11 @@ static uint64_t block_length(const struct finisher *finisher, uint64_t block)
 static stk_status block_read(const struct finisher *finisher, uint64_t block, void *to,
                              struct stk_error *err)
 {
+    const struct series_finish *finish = finisher->finish;
+    const struct read_file file = {row_spool_values_fd(finish->spool), finish->label};
     uint64_t offset = block * finisher->block_elements * finisher->in_size;
-    uint64_t len = block_length(finisher, block) * finisher->in_size;
-    int fd = row_spool_values_fd(finisher->finish->spool);
-    uint8_t *at = to;
 
-    while (len) {
-        ssize_t got = pread(fd, at, len, (off_t)offset);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got <= 0) {
-            stk_status status = fail_errno(err, got ? errno : EIO, "reading rows back failed");
-            fail_at(err, finisher->finish->label, offset);
-            return status;
-        }
-        at += got;
-        offset += (uint64_t)got;
-        len -= (uint64_t)got;
-    }
-    return STK_OK;
+    return read_all_at(&file, offset, to, block_length(finisher, block) * finisher->in_size, err);
 }
 
 /* --- filling forward ------------------------------------------------------------------------- */

@@ -1,11 +1,9 @@
 #include "pack/series_fit.h"
 
-#include <errno.h>
-#include <unistd.h>
-
 #include "base/fail.h"
 #include "base/memory.h"
 #include "pack/pack_crew.h"
+#include "pack/read_all.h"
 #include "pack/series_convert.h"
 
 #define PIECE_ROWS UINT64_C(65536)     /* of one fit before it is merged */
@@ -36,24 +34,9 @@ struct fitter {
 static stk_status rows_read(const struct fitter *fitter, uint64_t row, uint64_t n, void *to,
                             struct stk_error *err)
 {
-    uint64_t offset = row * fitter->row_bytes, len = n * fitter->row_bytes;
-    uint8_t *at = to;
+    const struct read_file file = {fitter->spec->fd, fitter->spec->label};
 
-    while (len) {
-        ssize_t got = pread(fitter->spec->fd, at, len, (off_t)offset);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got <= 0) {
-            stk_status status = got ? fail_errno(err, errno, "reading rows failed")
-                                    : fail(err, STK_TRUNCATED, "the rows end too early");
-            fail_at(err, fitter->spec->label, offset);
-            return status;
-        }
-        at += got;
-        offset += (uint64_t)got;
-        len -= (uint64_t)got;
-    }
-    return STK_OK;
+    return read_all_at(&file, row * fitter->row_bytes, to, n * fitter->row_bytes, err);
 }
 
 /* Moves on over at most `most` rows of one range: *row is the first of them. 0: there are none. */

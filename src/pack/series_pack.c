@@ -10,6 +10,7 @@
 #include "base/context.h"
 #include "base/fail.h"
 #include "base/memory.h"
+#include "pack/read_all.h"
 #include "pack/series_sort.h"
 
 #define RAW_NAME "raw.rows" /* rows that are not the array: gone when they were converted */
@@ -277,22 +278,7 @@ stk_status series_time_file_read(void *user, uint64_t first, uint64_t n, int64_t
                                  struct stk_error *err)
 {
     const struct series_time_file *file = user;
-    uint64_t offset = first * sizeof(*out), left = n * sizeof(*out);
-    uint8_t *at = (uint8_t *)out;
+    const struct read_file times = {file->fd, file->label};
 
-    while (left) {
-        ssize_t got = pread(file->fd, at, left, (off_t)offset);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got <= 0) {
-            stk_status status = got ? fail_errno(err, errno, "reading times failed")
-                                    : fail(err, STK_TRUNCATED, "there are fewer times than rows");
-            fail_at(err, file->label, offset);
-            return status;
-        }
-        at += got;
-        offset += (uint64_t)got;
-        left -= (uint64_t)got;
-    }
-    return STK_OK;
+    return read_all_at(&times, first * sizeof(*out), out, n * sizeof(*out), err);
 }

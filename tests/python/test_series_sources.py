@@ -8,6 +8,7 @@ import sys
 import textwrap
 import threading
 import time
+from decimal import Decimal
 
 import numpy
 import pytest
@@ -180,7 +181,7 @@ def test_files_are_read_once_only(sources, tmp_path, monkeypatch):
     real = parquet.ParquetFile.__init__
 
     def counted(self, source, **options):
-        if "metadata" in options:
+        if "pre_buffer" in options:  # reads pages; the others look at footers only
             opened.append(os.path.basename(source))
         real(self, source, **options)
 
@@ -237,6 +238,18 @@ def test_anything_that_arrow_can_stream_is_a_source(sources, tmp_path, kind):
 def test_pairs_name_their_entities(sources, tmp_path):
     stoker.pack_series(iter(sources.items()), tmp_path / "out", time="day", scaler=None)
     check(tmp_path / "out", sources)
+
+
+def test_a_name_with_a_nul_is_refused(sources, tmp_path):
+    with pytest.raises(ValueError, match="null"):
+        stoker.pack_series({"a\0b": sources["e0"]}, tmp_path / "out", time="day")
+
+
+def test_a_folder_may_be_named_in_bytes(sources, tmp_path):
+    packed = stoker.pack_series(sources, os.fsencode(tmp_path / "out"), time="day", scale="late")
+    assert packed.folder == str(tmp_path / "out")
+    stoker.rescale(os.fsencode(tmp_path / "out"), "minmax")
+    assert (tmp_path / "out" / "scaler.joblib").exists()
 
 
 def test_names_of_a_dict_are_the_entities_names_whatever_they_hold(tmp_path):
@@ -415,6 +428,33 @@ def test_numbers_of_every_type_are_features(tmp_path, made):
     assert_array_equal(rows, numpy.asarray(made).astype(numpy.float32))
 
 
+@pytest.mark.parametrize(
+    ("kind", "places"),
+    [("decimal32", 3), ("decimal64", 0), ("decimal64", 18), ("decimal128", 3), ("decimal128", 18)],
+)
+def test_decimals_are_features(tmp_path, kind, places):
+    digits = {"decimal32": 9, "decimal64": 18, "decimal128": 38}[kind]
+    whole = numpy.array([0, 1, -1, 123456789, -987654321, 5])
+    made = [None if i == 5 else Decimal(int(n)).scaleb(-places) for i, n in enumerate(whole)]
+    column = pyarrow.array(made, getattr(pyarrow, kind)(digits, places))
+    table = pyarrow.table({"a": numpy.arange(6.0), "price": column}).slice(1)
+    options = {"scale": "late", "scaler": None, "nan": "zero"}
+    stoker.pack_series({"one": table}, tmp_path / "table", **options)
+    parquet.write_table(table, tmp_path / "one.parquet")
+    stoker.pack_series(tmp_path / "one.parquet", tmp_path / "file", **options)
+    wanted = numpy.array([float(n or 0) for n in made[1:]], "f4")
+    for out in ("table", "file"):
+        rows = numpy.fromfile(tmp_path / out / "all_features.mmap", "f4").reshape(-1, 2)
+        assert_array_equal(rows[:, 1], wanted)
+
+
+def test_a_decimal_may_have_fewer_than_no_places(tmp_path):
+    column = pyarrow.array([Decimal("12E+2"), Decimal("-7E+3")], pyarrow.decimal128(10, -2))
+    stoker.pack_series(pyarrow.table({"a": column}), tmp_path / "out", scaler=None)
+    rows = numpy.fromfile(tmp_path / "out" / "all_features.mmap", "f4")
+    assert_array_equal(rows, [1200, -7000])
+
+
 def test_a_number_that_the_stored_type_cannot_hold_is_an_error(tmp_path):
     table = pyarrow.table({"a": [1.0, 1e300, 2.0]})
     with pytest.raises(stoker.StokerError, match=r"one.*row 1.*a.*1e\+300"):
@@ -452,6 +492,29 @@ def test_the_command_names_a_broken_file_once(tmp_path, capfd):
     out = str(tmp_path / "out")
     assert main(["pack", str(tmp_path / "one.parquet"), "-o", out, "--to", "series"]) == 1
     assert capfd.readouterr().err.count("one.parquet") == 1
+
+
+def test_an_arrow_file_that_shrinks_meanwhile_is_an_error(tmp_path):
+    path = tmp_path / "one.arrow"
+    batch = pyarrow.record_batch({"a": numpy.arange(20000.0)})
+    with pyarrow.OSFile(str(path), "wb") as file, pyarrow.ipc.new_file(file, batch.schema) as to:
+        for _ in range(60):
+            to.write_batch(batch)
+    program = f"""
+        import os, stoker
+        from stoker import _tables
+        tables, _ = _tables.open_tables([{str(path)!r}], memory=32 << 20)
+        os.truncate({str(path)!r}, 1 << 20)
+        try:
+            stoker.pack_series([("one", table) for _, table in tables], {str(tmp_path / "out")!r})
+        except Exception as error:
+            print(error)
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.returncode
+    assert "one.arrow" in done.stdout
 
 
 def test_names_that_lead_nowhere_are_refused(tmp_path):

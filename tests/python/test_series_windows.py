@@ -268,6 +268,15 @@ def test_what_is_no_number_of_rows_is_refused_by_name(series, cut, kind, words):
         stoker.open(series[0], **cut)
 
 
+def test_a_scale_whose_inverse_is_infinite_makes_no_windows_of_nan(tmp_path):
+    scaler = {"kind": "standard", "center": [0, 0], "scale": [1e-41, 2.0]}
+    parts = write_by_hand(tmp_path / "s", [30], columns=2, scale="late", scaler=scaler)
+    with pytest.raises(stoker.errors.UnsupportedError, match='column "a" has scale 1e-41'):
+        stoker.open(tmp_path / "s", window=5)
+    ds = stoker.open(tmp_path / "s", window=5, features="b", labels="b", as_="numpy")
+    assert_array_equal(ds[0]["x"][:, 0], parts[0][:5, 1] / 2)
+
+
 def test_a_field_in_the_wrong_case_is_guessed(series):
     with pytest.raises(stoker.errors.NotFoundError, match='did you mean "y"'):
         stoker.open(series[0], fields=["x", "Y"])

@@ -68,7 +68,9 @@ static void types_are_told_in_arrows_words(void **state)
                  {"tsn:", "timestamp[ns]", 0, 0, 1},
                  {"tdD", "date32[day]", 0, 0, 1},
                  {"tdm", "date64[ms]", 0, 0, 1},
-                 {"d:38,9", "decimal128(38, 9)", 0, 0, 0},
+                 {"d:38,9", "decimal128(38, 9)", 1, 0, 0},
+                 {"d:9,-3,32", "decimal32(9, -3)", 1, 0, 0},
+                 {"d:9,99,64", "decimal64(9, 99)", 0, 0, 0},
                  {"d:50,-3,256", "decimal256(50, -3)", 0, 0, 0},
                  {"w:16", "fixed_size_binary(16)", 0, 0, 0},
                  {"tts", "time32[s]", 0, 0, 0},
@@ -128,7 +130,8 @@ static void dictionaries_of_text_are_text_and_others_are_not(void **state)
 
 static void text_is_the_same_however_it_is_laid_out(void **state)
 {
-    static const char *const formats[] = {"u", "U", "vu", "l", "tss:", "tss:UTC", "d:1,1", "d:2,1"};
+    static const char *const formats[] = {"u",    "U",       "vu",         "l",
+                                          "tss:", "tss:UTC", "d:50,1,256", "d:51,1,256"};
     struct arrow_type types[COUNT(formats)];
 
     (void)state;

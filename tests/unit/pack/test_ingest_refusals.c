@@ -325,7 +325,7 @@ static void columns_that_will_not_do_are_refused_in_arrows_words(void **state)
 {
     static const struct {
         const char *format, *words;
-    } kinds[] = {{"d:10,2", "decimal128(10, 2)"},
+    } kinds[] = {{"d:50,2,256", "decimal256(50, 2)"},
                  {"tss:UTC", "timestamp[s, tz=UTC]"},
                  {"z", "binary"},
                  {"tDn", "duration[ns]"},
