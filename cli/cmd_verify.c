@@ -115,12 +115,16 @@ static int compare(const void *left, const void *right)
     return strcmp(a->line, b->line);
 }
 
-static void print_json(const struct findings *findings, uint64_t samples, uint64_t bad, double time)
+static void print_json(const struct findings *findings, const struct stk_dataset *dataset,
+                       uint64_t bad, double time)
 {
+    const struct stk_series_info *series = dataset ? stk_dataset_series(dataset) : NULL;
     struct json_out json = {.stream = stdout};
 
     json_out_object(&json, NULL);
-    json_out_number(&json, "samples", samples);
+    json_out_number(&json, "samples", dataset ? stk_dataset_samples(dataset) : 0);
+    if (series)
+        json_out_number(&json, "rows", series->rows);
     json_out_number(&json, "bad_count", bad);
     json_out_array(&json, "bad");
     for (size_t i = 0; i < findings->count; i++)
@@ -131,17 +135,26 @@ static void print_json(const struct findings *findings, uint64_t samples, uint64
     json_out_end_line(&json);
 }
 
-static void print_text(const struct findings *findings, uint64_t samples, uint64_t bad, double time)
+/* A series is read row by row, not window by window. */
+static void print_text(const struct findings *findings, const struct stk_dataset *dataset,
+                       uint64_t bad, double time)
 {
+    const struct stk_series_info *series = stk_dataset_series(dataset);
+
     for (size_t i = 0; i < findings->count; i++)
         fputs(findings->items[i].line, stdout);
-    printf("%" PRIu64 " samples read in %.2f s, %" PRIu64 " bad\n", samples, time, bad);
+    if (series)
+        printf("%" PRIu64 " rows of %" PRIu64 " entities read in %.2f s, %" PRIu64 " bad\n",
+               series->rows, series->entity_count, time, bad);
+    else
+        printf("%" PRIu64 " samples read in %.2f s, %" PRIu64 " bad\n",
+               stk_dataset_samples(dataset), time, bad);
 }
 
 static int verify(struct stk_dataset *dataset, const struct verify_arguments *arguments)
 {
     struct findings findings = {.lock = PTHREAD_MUTEX_INITIALIZER, .as_json = arguments->base.json};
-    uint64_t samples = stk_dataset_samples(dataset), bad = 0;
+    uint64_t bad = 0;
     struct timespec from, to;
     struct stk_error err;
     int status;
@@ -156,9 +169,9 @@ static int verify(struct stk_dataset *dataset, const struct verify_arguments *ar
     if (findings.count)
         qsort(findings.items, findings.count, sizeof(*findings.items), compare);
     if (arguments->base.json)
-        print_json(&findings, samples, bad, time);
+        print_json(&findings, dataset, bad, time);
     else
-        print_text(&findings, samples, bad, time);
+        print_text(&findings, dataset, bad, time);
     status = bad ? EXIT_FAILED : EXIT_DONE;
     if (findings.failed)
         status = message_failed("out of memory: not all bad samples are listed");
@@ -179,7 +192,7 @@ static int cannot_open(const struct verify_arguments *arguments, const struct st
 
     if (arguments->base.json && of_the_data && err->object[0]) {
         add_finding(&findings, &bad);
-        print_json(&findings, 0, 1, 0);
+        print_json(&findings, NULL, 1, 0);
         findings_free(&findings);
     }
     return message_error(err);

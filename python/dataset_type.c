@@ -420,6 +420,17 @@ static PyObject *dataset_select(PyObject *object, PyObject *arg)
     return dataset_result(object, status, subset, &err);
 }
 
+static PyObject *dataset_range(PyObject *object, PyObject *args)
+{
+    unsigned long long first, count;
+    if (!PyArg_ParseTuple(args, "KK:range", &first, &count))
+        return NULL;
+    struct stk_dataset *subset = NULL;
+    struct stk_error err;
+    stk_status status = stk_dataset_range(dataset_of(object), &subset, first, count, &err);
+    return dataset_result(object, status, subset, &err);
+}
+
 static PyMethodDef dataset_methods[] = {
     {"fields", dataset_fields, METH_NOARGS,
      "A list of (name, kind, optional, dtype, shape, longest value)."},
@@ -437,6 +448,7 @@ static PyMethodDef dataset_methods[] = {
     {"read", dataset_read, METH_O, "The values at a position, one a field."},
     {"bytes", dataset_bytes, METH_VARARGS, "The stored bytes of (position, field)."},
     {"split", dataset_split, METH_VARARGS, "Part of a random split: (shares, part, seed)."},
+    {"range", dataset_range, METH_VARARGS, "So many positions, from one on."},
     {"select", dataset_select, METH_O, "These positions (a buffer of uint64)."},
     {NULL, NULL, 0, NULL},
 };

@@ -183,6 +183,10 @@ STK_API STK_CHECK stk_status stk_dataset_split(struct stk_dataset *dataset,
 STK_API STK_CHECK stk_status stk_dataset_select(struct stk_dataset *dataset,
                                                 struct stk_dataset **out, const uint64_t *positions,
                                                 uint64_t count, struct stk_error *err);
+/* `count` positions, from `first` on: no memory, however many. */
+STK_API STK_CHECK stk_status stk_dataset_range(struct stk_dataset *dataset,
+                                               struct stk_dataset **out, uint64_t first,
+                                               uint64_t count, struct stk_error *err);
 
 /* What `stoker index` shows and `stoker verify` finds. */
 struct stk_bad {

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import importlib.util
+import logging
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -28,13 +30,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
         command=True,
     )
     sys.stdout.flush()
-    status = _core.main(context, [b"stoker", *map(os.fsencode, arguments)])
+    with _notices():
+        status = _core.main(context, [b"stoker", *map(os.fsencode, arguments)])
     if status == 0 and arguments[:1] == ["pack"]:
         _add_scaler(_value_of(arguments, "-o", "--out"))
     elif status == 0 and arguments[:1] == ["rescale"]:
         for word in arguments[1:]:
             _add_scaler(word)
     return status
+
+
+@contextmanager
+def _notices() -> Iterator[None]:
+    """While it lasts, what the package has to tell looks like what the command tells."""
+    log, handler = logging.getLogger("stoker"), logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("stoker: %(message)s"))
+    log.addHandler(handler)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
 
 
 def _value_of(arguments: Sequence[str], short: str, long: str) -> str | None:

@@ -73,7 +73,7 @@ def _list(scaler: dict[str, Any], name: str) -> numpy.ndarray:
 
 def _seen(scaler: dict[str, Any]) -> Any:
     counts = numpy.array(scaler["count"], numpy.int64)
-    return int(counts[0]) if len(set(counts.tolist())) == 1 else counts
+    return counts[0] if len(set(counts.tolist())) == 1 else counts
 
 
 def _standard(scaler: dict[str, Any]) -> tuple[str, dict[str, Any]]:

@@ -92,7 +92,10 @@ def _take(handle: _core.Dataset, subset: tuple[Any, ...]) -> _core.Dataset:
         shares, part, seed = arguments
         return handle.split(list(shares), part, seed)
     if how == "range":
-        positions = numpy.arange(*arguments, dtype=numpy.uint64)
+        start, stop, step = arguments
+        if step == 1:
+            return handle.range(start, stop - start)
+        positions = numpy.arange(start, stop, step, dtype=numpy.uint64)
     elif how == "bits":
         positions = numpy.flatnonzero(numpy.unpackbits(arguments[0])).astype(numpy.uint64)
     else:

@@ -211,7 +211,7 @@ static stk_status open_subset(struct stk_dataset *parent, struct stk_dataset **o
 }
 
 /* Kinds are part of the fingerprint: never change them. */
-enum subset_tag { SUBSET_TAG_SPLIT = 1, SUBSET_TAG_SELECT = 2 };
+enum subset_tag { SUBSET_TAG_SPLIT = 1, SUBSET_TAG_SELECT = 2, SUBSET_TAG_RANGE = 3 };
 
 static void hash_subset(struct hash128 *hash, const struct stk_dataset *parent, enum subset_tag tag)
 {
@@ -237,6 +237,30 @@ stk_status stk_dataset_split(struct stk_dataset *dataset, struct stk_dataset **o
     return open_subset(dataset, out, &subset, &hash, err);
 }
 
+/* Takes subset over. */
+static stk_status open_range(struct stk_dataset *dataset, struct stk_dataset **out,
+                             struct subset *subset, struct stk_error *err)
+{
+    struct hash128 hash;
+    hash_subset(&hash, dataset, SUBSET_TAG_RANGE);
+    hash128_add_number(&hash, subset->first);
+    hash128_add_number(&hash, subset->count);
+    return open_subset(dataset, out, subset, &hash, err);
+}
+
+stk_status stk_dataset_range(struct stk_dataset *dataset, struct stk_dataset **out, uint64_t first,
+                             uint64_t count, struct stk_error *err)
+{
+    struct subset subset = {.kind = SUBSET_RANGE, .first = count ? first : 0, .count = count};
+    uint64_t samples = dataset->samples;
+    *out = NULL;
+    if (first > samples || count > samples - first)
+        return fail(err, STK_USAGE, "%llu samples from %llu on reach past the last of %llu samples",
+                    (unsigned long long)count, (unsigned long long)first,
+                    (unsigned long long)samples);
+    return open_range(dataset, out, &subset, err);
+}
+
 stk_status stk_dataset_select(struct stk_dataset *dataset, struct stk_dataset **out,
                               const uint64_t *positions, uint64_t count, struct stk_error *err)
 {
@@ -246,6 +270,8 @@ stk_status stk_dataset_select(struct stk_dataset *dataset, struct stk_dataset **
     stk_status status = subset_select(&subset, dataset->samples, positions, count, err);
     if (status)
         return status;
+    if (subset.kind == SUBSET_RANGE) /* the same samples, the same fingerprint */
+        return open_range(dataset, out, &subset, err);
     hash_subset(&hash, dataset, SUBSET_TAG_SELECT);
     hash128_add(&hash, positions, count * sizeof *positions);
     return open_subset(dataset, out, &subset, &hash, err);

@@ -226,6 +226,10 @@ def test_a_million_million_windows_open_at_once(tmp_path):
     assert ds[len(ds) - 1]["x"].shape == (3, 1)
     with stoker.Loader(ds, 100, shuffle=True) as loader:
         assert len({*next(iter(loader)).samples.tolist()}) == 100
+    half = pickle.loads(pickle.dumps(ds[len(ds) // 2 :]))
+    assert len(half) == len(ds) - len(ds) // 2 and half.key(0) == ds.key(len(ds) // 2)
+    with stoker.Loader(half, 100, shuffle=True) as loader:
+        assert min(next(iter(loader)).samples) >= len(ds) // 2
 
 
 BAD = [

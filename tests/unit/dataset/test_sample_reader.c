@@ -452,6 +452,34 @@ static void a_plain_range_stays_consecutive(void **state)
     stk_dataset_close(dataset);
 }
 
+static void a_range_is_what_selecting_it_gives(void **state)
+{
+    static const uint64_t outside[][2] = {{11, 0}, {10, 1}, {3, 8}, {3, UINT64_MAX}};
+    char *path = path_of(*state, "a.tar");
+    const uint64_t range[] = {3, 4, 5, 6};
+    uint8_t prints[2][16];
+    struct stk_dataset *parts[2];
+    make_shard(path, 0, 10);
+    struct stk_dataset *dataset = must_open(path, NULL);
+    assert_int_equal(stk_dataset_select(dataset, &parts[0], range, 4, NULL), STK_OK);
+    assert_int_equal(stk_dataset_range(dataset, &parts[1], 3, 4, NULL), STK_OK);
+    for (int i = 0; i < 2; i++) {
+        uint64_t sample = 0;
+        assert_int_equal(stk_dataset_samples(parts[i]), 4);
+        assert_int_equal(stk_dataset_sample(parts[i], 3, &sample, NULL), STK_OK);
+        assert_int_equal(sample, 6);
+        stk_dataset_fingerprint(parts[i], prints[i]);
+        stk_dataset_close(parts[i]);
+    }
+    assert_memory_equal(prints[0], prints[1], 16);
+    for (size_t i = 0; i < sizeof outside / sizeof outside[0]; i++) {
+        assert_int_equal(stk_dataset_range(dataset, &parts[0], outside[i][0], outside[i][1], NULL),
+                         STK_USAGE);
+        assert_null(parts[0]);
+    }
+    stk_dataset_close(dataset);
+}
+
 #define WITH_FOLDER(test) cmocka_unit_test_setup_teardown(test, fixture_open, fixture_close)
 
 int main(void)
@@ -473,6 +501,7 @@ int main(void)
         WITH_FOLDER(subsets_of_subsets_reach_their_samples),
         WITH_FOLDER(the_parts_of_a_split_hold_every_sample_once),
         WITH_FOLDER(a_plain_range_stays_consecutive),
+        WITH_FOLDER(a_range_is_what_selecting_it_gives),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
