@@ -259,9 +259,10 @@ class FileTables:
         if self._first is None:
             self._first = frozenset(kept)
             left = [f"{field.name} ({field.type})" for field in schema if field.name not in kept]
-            if kept and left:
+            if left and not self._keys.issuperset(kept):
                 log.warning("left out of the features: %s", ", ".join(left))
-        return kept if kept and len(kept) < len(schema) else None
+        is_of_use = len(kept) < len(schema) and not self._keys.issuperset(kept)
+        return kept if is_of_use else None
 
     def _batch_rows(self, row_bytes: int) -> int:
         return max(1024, min(BATCH_ROWS, self._small // row_bytes))

@@ -83,8 +83,8 @@ def pack_series(
         out: the folder to write.
         entity: the column that names the entity. Default: one entity a file, named by the file.
         time: the column to order rows by. Default: they are in order as they come.
-        features: columns of x. Default: all numbers but entity, time and statics. Text columns
-            named here become codes.
+        features: columns of x. Default: all numbers but entity, time, statics and the index that
+            pandas writes. Text columns named here become codes.
         labels: columns of y. Default: the first feature.
         statics: columns with one value an entity.
         dtype: of the stored values: float32 (the default), float16 or bfloat16.

@@ -209,6 +209,12 @@ static stk_status fail_no_number(const struct ArrowSchema *from, struct stk_erro
                 from->n_children ? "are " : "is none at all", list);
 }
 
+/* The index of a data frame, as pandas writes it to Parquet and to CSV: it numbers rows. */
+static int is_index(const char *name)
+{
+    return !name[0] || !strncmp(name, "__index_level_", 14);
+}
+
 /* All numbers; what else there is, is told once. */
 static stk_status take_default(struct chooser *chooser, struct stk_error *err)
 {
@@ -222,7 +228,7 @@ static stk_status take_default(struct chooser *chooser, struct stk_error *err)
         if (is_taken_elsewhere(options, name))
             continue;
         status = arrow_type_read(&type, chooser->from->children[i], err);
-        if (!status && arrow_type_is_number(&type))
+        if (!status && arrow_type_is_number(&type) && !is_index(name))
             status = take_value(chooser, name, "a feature", err);
         else if (!status && !is_in(name, options->labels, options->label_count))
             text_format(&left, "%s%s (%s)", left.len ? ", " : "", name, type.words);

@@ -79,6 +79,10 @@ def test_the_joblib_file_is_the_object_of_scikit_learn(sources, tmp_path, kind, 
     assert_allclose(loaded.inverse_transform(loaded.transform(frame)), rows, rtol=1e-6)
     assert loaded.get_params() == fitted.get_params()
     assert set(vars(loaded)) == set(vars(fitted))
+    if hasattr(loaded, "partial_fit"):  # it goes on learning like the other
+        loaded.partial_fit(frame[:20])
+        fitted.partial_fit(frame[:20])
+        assert_allclose(loaded.transform(frame), fitted.transform(frame), rtol=1e-6, atol=1e-9)
 
 
 def test_no_scaler_leaves_no_joblib_file(sources, tmp_path):

@@ -477,6 +477,26 @@ def test_columns_that_are_no_numbers_are_told(tmp_path, caplog, in_file):
     assert "left out of the features: note (string), took (binary)" in caplog.text
 
 
+@pytest.mark.parametrize("suffix", ["parquet", "csv"])
+def test_the_index_of_a_data_frame_is_no_feature(tmp_path, caplog, suffix):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"a": [1.0, 2.0, 3.0]}, index=[7, 8, 9])
+    path = tmp_path / f"one.{suffix}"
+    frame.to_parquet(path) if suffix == "parquet" else frame.to_csv(path)
+    stoker.pack_series(path, tmp_path / "out")
+    assert stoker.open(tmp_path / "out", window=1).scaler.features == ("a",)
+    assert "left out of the features" in caplog.text
+
+
+def test_without_a_number_the_columns_are_listed(tmp_path):
+    (tmp_path / "one.csv").write_text("day;price\n1;2\n")
+    with pytest.raises(stoker.StokerError, match="there are day;price: string"):
+        stoker.pack_series(tmp_path / "one.csv", tmp_path / "out")
+    (tmp_path / "one.csv").write_text("day,price\n1,'2'\n")
+    with pytest.raises(stoker.StokerError, match="price: string"):
+        stoker.pack_series(tmp_path / "one.csv", tmp_path / "out", time="day")
+
+
 def test_a_series_among_the_sources_is_refused(sources, tmp_path):
     write_all(sources, tmp_path, "parquet")
     stoker.pack_series(str(tmp_path), tmp_path / "out", time="day")
