@@ -7,8 +7,8 @@
 
 /* What is asked of an open series. */
 
-#define VIEW_PREFIX 64 /* bytes of an entity's name that every key begins with; long ones are cut  \
-                        */
+/* Bytes of an entity's name that every key begins with; long ones are cut. */
+#define VIEW_PREFIX 64
 
 const struct stk_series_info *stk_dataset_series(const struct stk_dataset *dataset)
 {
