@@ -113,6 +113,7 @@ static size_t width(const char *format)
     case 'f':
     case 'u':
         return 4;
+    case 'd': /* decimals of 128 bits */
     case 'v':
         return 16;
     default:
