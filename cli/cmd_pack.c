@@ -1,32 +1,10 @@
 /* `stoker pack`: any dataset -> tar shards, or tables -> a series. */
-#include <inttypes.h>
-#include <stdio.h>
-
 #include "stoker/pack.h"
 #include "exit_status.h"
-#include "json_out.h"
+#include "made_report.h"
 #include "message.h"
 #include "pack_to.h"
 #include "source.h"
-
-static void print(const struct pack_arguments *arguments, const struct stk_pack_result *result)
-{
-    struct json_out json = {.stream = stdout};
-    char size[24];
-
-    if (!arguments->base.json) {
-        printf("%" PRIu64 " samples in %" PRIu32 " shards, %s, in %s\n", result->samples,
-               result->shards, message_size(result->bytes, size), arguments->out);
-        return;
-    }
-    json_out_object(&json, NULL);
-    json_out_text(&json, "out", arguments->out);
-    json_out_number(&json, "samples", result->samples);
-    json_out_number(&json, "shards", result->shards);
-    json_out_number(&json, "bytes", result->bytes);
-    json_out_end_object(&json);
-    json_out_end_line(&json);
-}
 
 int pack_to_tar(struct stk_context *context, const struct pack_arguments *arguments)
 {
@@ -48,7 +26,7 @@ int pack_to_tar(struct stk_context *context, const struct pack_arguments *argume
     if (stk_pack_tar(context, dataset, &options, &result, &err))
         status = message_error(&err);
     else
-        print(arguments, &result);
+        made_report_shards(arguments->base.json ? MADE_JSON : MADE_WORDS, arguments->out, &result);
     stk_dataset_close(dataset);
     return status;
 }

@@ -52,7 +52,9 @@ static stk_status open_tables(struct stk_context *context, const struct pack_arg
     const struct option_list *features = &arguments->base.windows.features;
     size_t most = 2u + arguments->labels.count + arguments->statics.count + features->count;
     struct column_names names = {.words = malloc(most * sizeof(*names.words))};
-    struct stk_tables_options options = {.memory = memory};
+    struct stk_tables_options options = {.entity = arguments->entity,
+                                         .append_to = arguments->append ? arguments->out : NULL,
+                                         .memory = memory};
 
     if (!names.words) {
         *err = (struct stk_error){.status = STK_MEMORY, .what = "out of memory"};

@@ -156,7 +156,7 @@ static PyObject *context_names(const char *const *names, uint32_t count)
     return list;
 }
 
-/* open_tables(sources, columns, keys, memory) -> (tables, rows) */
+/* open_tables(sources, columns, keys, memory, entity) -> (tables, rows) */
 static stk_status context_open_tables(void *user, const char *const *sources, uint32_t source_count,
                                       const struct stk_tables_options *options,
                                       struct stk_tables *tables, struct stk_error *err)
@@ -167,17 +167,19 @@ static stk_status context_open_tables(void *user, const char *const *sources, ui
     PyObject *paths = context_names(sources, source_count);
     PyObject *columns = context_names(options->columns, options->column_count);
     PyObject *keys = context_names(options->keys, options->key_count);
+    PyObject *entity = options->entity ? convert_path(options->entity) : Py_NewRef(Py_None);
     PyObject *pair = NULL, *found;
     unsigned long long rows = 0;
-    if (paths && columns && keys)
-        pair = PyObject_CallFunction(self->open_tables, "OOOK", paths, columns, keys,
-                                     (unsigned long long)options->memory);
+    if (paths && columns && keys && entity)
+        pair = PyObject_CallFunction(self->open_tables, "OOOKO", paths, columns, keys,
+                                     (unsigned long long)options->memory, entity);
     int opened = pair && PyArg_ParseTuple(pair, "OK", &found, &rows) &&
                  table_source_open(found, NULL, tables);
     if (opened)
         tables->rows = rows;
     stk_status status = opened ? STK_OK : context_explain(source_count == 1 ? sources[0] : "", err);
     Py_XDECREF(pair);
+    Py_XDECREF(entity);
     Py_XDECREF(keys);
     Py_XDECREF(columns);
     Py_XDECREF(paths);
@@ -234,10 +236,31 @@ static PyObject *context_new(PyTypeObject *type, PyObject *args, PyObject *named
     return (PyObject *)self;
 }
 
+/* load_plugin(path: bytes) */
+static PyObject *context_load_plugin(PyObject *object, PyObject *arg)
+{
+    struct context_object *self = (struct context_object *)object;
+    char *path;
+    if (PyBytes_AsStringAndSize(arg, &path, NULL) < 0)
+        return NULL;
+    struct stk_error err;
+    stk_status status;
+    Py_BEGIN_ALLOW_THREADS;
+    status = stk_context_load_plugin(self->context, path, &err);
+    Py_END_ALLOW_THREADS;
+    return status ? context_raise(object, &err) : Py_NewRef(Py_None);
+}
+
+static PyMethodDef context_methods[] = {
+    {"load_plugin", context_load_plugin, METH_O, "Loads a plugin from a shared library."},
+    {NULL, NULL, 0, NULL},
+};
+
 static PyType_Slot context_slots[] = {
     {Py_tp_doc, "What the library calls back: progress, notices, tables."},
     {Py_tp_new, context_new},
     {Py_tp_dealloc, context_dealloc},
+    {Py_tp_methods, context_methods},
     {0, NULL},
 };
 

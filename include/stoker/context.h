@@ -39,7 +39,11 @@ struct stk_tables_options {
                                 labels): they are read whatever their type; with columns NULL, of
                                 the others only numbers are wanted. NULL: not known */
     uint32_t key_count;
-    uint64_t memory; /* bytes that reading ahead may take; 0: the opener's choice */
+    /* The column that names entities. Formats that do not say what a column is (CSV) give it as
+     * text: 007 and 7 are two names. NULL: none, or that of append_to. */
+    const char *entity;
+    const char *append_to; /* folder of the series that rows are added to; NULL: a new one */
+    uint64_t memory;       /* bytes that reading ahead may take; 0: the opener's choice */
 };
 
 struct stk_hooks {
@@ -62,5 +66,11 @@ struct stk_hooks {
 STK_API STK_CHECK stk_status stk_context_new(struct stk_context **out,
                                              const struct stk_hooks *hooks, struct stk_error *err);
 STK_API void stk_context_free(struct stk_context *context);
+
+/* Loads a plugin (plugin.h) from a shared library; its transforms can be named in chains from then
+ * on. Before datasets and loaders are opened, on one thread. It stays until the context is freed.
+ */
+STK_API STK_CHECK stk_status stk_context_load_plugin(struct stk_context *context, const char *path,
+                                                     struct stk_error *err);
 
 #endif

@@ -38,10 +38,11 @@ class Tables:
         columns: Sequence[str] | None,
         keys: Sequence[str] | None,
         memory: int,
+        entity: str | None = None,
     ) -> None:
         self.rows = 0
         self.own_names = True
-        self._options = columns, keys, memory
+        self._options = columns, keys, memory, entity
         self._failure: BaseException | None = None
         self._files: _tables.FileTables | None = None
         self._parts = self._begin(sources)
@@ -84,9 +85,8 @@ class Tables:
         )
 
     def _open(self, paths: Sequence[Any]) -> Iterator[tuple[bytes, Any]]:
-        columns, keys, memory = self._options
         names = [os.fsdecode(path) for path in paths]
-        self._files, self.rows = _tables.open_tables(names, columns, keys, memory)
+        self._files, self.rows = _tables.open_tables(names, *self._options)
         self.own_names = False
         return self._files
 

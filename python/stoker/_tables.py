@@ -26,7 +26,7 @@ from .errors import (
 log = logging.getLogger("stoker")
 
 DECODERS = 2  # threads that decode small files
-AHEAD = 4  # files that are decoded or being decoded before they are asked for
+AHEAD = 6  # files that are decoded or being decoded before they are asked for
 BATCH_ROWS = 1 << 16
 MAX_COUNTED = 16  # files whose footers are read before the first row, to count all rows
 DEFAULT_MEMORY = 64 << 20
@@ -116,11 +116,13 @@ def open_tables(
     columns: Sequence[str] | None = None,
     keys: Sequence[str] | None = None,
     memory: int = 0,
+    entity: str | None = None,
 ) -> tuple[FileTables, int]:
     """The tables that these names stand for, and how many rows they have (0: not known).
 
     columns: those that are wanted; None: all. keys: columns that are named for what they are
-    (entity, time and so on); with columns None, of the others only numbers are wanted.
+    (entity, time and so on); with columns None, of the others only numbers are wanted. entity: the
+    column that names entities; a CSV file gives it as text, so that 007 and 7 are two of them.
     """
     try:
         import pyarrow  # noqa: F401
@@ -128,7 +130,7 @@ def open_tables(
         raise UnsupportedError(
             "reading tables needs pyarrow", remedy="pip install 'stoker[arrow]'"
         ) from None
-    tables = FileTables(find_files(sources), columns, keys, memory or DEFAULT_MEMORY)
+    tables = FileTables(find_files(sources), columns, keys, memory or DEFAULT_MEMORY, entity)
     return tables, tables.rows
 
 
@@ -165,10 +167,12 @@ class FileTables:
         columns: Sequence[str] | None,
         keys: Sequence[str] | None,
         memory: int,
+        entity: str | None,
     ) -> None:
         self.failure: BaseException | None = None
         self._columns = None if columns is None else list(dict.fromkeys(columns))
         self._keys = None if keys is None else set(keys)
+        self._entity = entity
         self._small = memory // (2 * AHEAD)  # most bytes of a file that is decoded whole
         self._csv_types: dict[str, Any] | None = None
         self._first: frozenset[str] | None = None  # columns that the first file was asked for
@@ -324,7 +328,7 @@ class FileTables:
 
     def _infer_csv(self, path: str) -> dict[str, Any]:
         """Types that hold for all files: a column of whole numbers in one may have fractions in
-        another, and an empty one says nothing."""
+        another, and an empty one says nothing. Names of entities are text, digits or not."""
         import pyarrow
         from pyarrow import csv
 
@@ -338,6 +342,8 @@ class FileTables:
                 types[field.name] = pyarrow.float64()
             else:
                 types[field.name] = field.type
+        if self._entity is not None:
+            types[self._entity] = pyarrow.string()
         return types
 
     def _csv(self, path: str) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import json
 import numbers
 import operator
 import os
@@ -81,7 +82,8 @@ def pack_series(
             record batches (one table together) or of tables; a dict of tables or of files, one an
             entity.
         out: the folder to write.
-        entity: the column that names the entity. Default: one entity a file, named by the file.
+        entity: the column that names the entity, text or whole numbers; of CSV files as it is
+            written: 007 is not 7. Default: one entity a file, named by the file.
         time: the column to order rows by. Default: they are in order as they come.
         features: columns of x. Default: all numbers but entity, time, statics and the index that
             pandas writes. Text columns named here become codes.
@@ -133,7 +135,8 @@ def pack_series(
     keys = [name for name in known if name is not None]
     wanted = None if lists["features"] is None or append else [*keys, *lists["features"]]
     # What an append needs, the series that is there says.
-    tables = Tables(sources, wanted, None if append else keys, reading)
+    naming = _entity_column(folder) if append and entity is None else entity
+    tables = Tables(sources, wanted, None if append else keys, reading, naming)
     try:
         with progress_shown(progress):
             counts = _core.pack_series(
@@ -165,6 +168,18 @@ def pack_series(
         tables.close()
     _sklearn_file.write(folder)
     return PackedSeries(folder, **counts)
+
+
+def _entity_column(folder: str) -> str | None:
+    """The column that names the entities of a series; None: there is none. What is wrong with the
+    folder, packing tells."""
+    try:
+        with open(os.path.join(folder, "metadata.json"), encoding="utf-8") as file:
+            metadata = json.load(file)
+    except (OSError, ValueError):
+        return None
+    name = metadata.get("entity") if isinstance(metadata, dict) else None
+    return name if isinstance(name, str) else None
 
 
 def rescale(folder: Source, scaler: str | None = "standard", *, fit_on: Any = None) -> None:

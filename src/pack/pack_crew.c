@@ -82,7 +82,7 @@ static void crew_tell(struct pack_crew *crew)
     struct stk_progress progress = {.what = job->what, .unit = job->unit, .total = job->total};
     struct stk_error error;
 
-    progress.done = atomic_load_explicit(&crew->done, memory_order_relaxed);
+    progress.done = job->before + atomic_load_explicit(&crew->done, memory_order_relaxed);
     if (!context_progress(job->context, &crew->timer, &progress))
         return;
     fail(&error, STK_CANCELLED, "%s was stopped", job->what);

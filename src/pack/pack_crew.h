@@ -16,6 +16,7 @@ struct pack_crew_job {
     struct stk_context *context; /* NULL: no progress */
     const char *what, *unit;     /* "scaling", "rows" */
     uint64_t total;              /* of units */
+    uint64_t before;             /* of them, done by earlier runs of the same job */
     uint32_t threads;            /* at least 1; fewer when the system gives no more */
     void *user;
     /* Steps are claimed in order. STK_END: there are no more. */

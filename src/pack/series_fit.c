@@ -1,13 +1,19 @@
 #include "pack/series_fit.h"
 
+#include <string.h>
+
 #include "base/fail.h"
 #include "base/memory.h"
 #include "pack/pack_crew.h"
 #include "pack/read_all.h"
 #include "pack/series_convert.h"
 
-#define PIECE_ROWS UINT64_C(65536)     /* of one fit before it is merged */
-#define READ_BYTES (UINT64_C(1) << 20) /* of rows at a time, about */
+#define PIECE_ROWS UINT64_C(65536)      /* of one fit before it is merged */
+#define READ_BYTES (UINT64_C(1) << 20)  /* of rows at a time, about */
+#define FITS_BYTES (UINT64_C(16) << 20) /* that fits may take however small the budget is */
+/* A pass is of so many columns, before another thread is worth its memory: reading a part of a row
+ * costs as much as looking at some forty values. */
+#define PASS_COLUMNS 64u
 
 /* A place in the ranges. */
 struct fit_place {
@@ -26,17 +32,29 @@ struct fitter {
     struct fit *all;
     struct fit_place next; /* what is claimed next */
     uint64_t read_rows;
-    size_t row_bytes;
+    uint32_t width;          /* columns of a pass, at most */
+    uint32_t first, columns; /* those of this one */
+    size_t value_bytes;
     struct fit_worker *workers;
     uint32_t worker_count;
 };
 
+/* The columns of this pass, of n rows. */
 static stk_status rows_read(const struct fitter *fitter, uint64_t row, uint64_t n, void *to,
                             struct stk_error *err)
 {
     const struct read_file file = {fitter->spec->fd, fitter->spec->label};
+    size_t row_bytes = fitter->spec->columns * fitter->value_bytes;
+    size_t part_bytes = fitter->columns * fitter->value_bytes;
+    uint64_t at = row * row_bytes + fitter->first * fitter->value_bytes;
+    stk_status status = STK_OK;
 
-    return read_all_at(&file, row * fitter->row_bytes, to, n * fitter->row_bytes, err);
+    if (part_bytes == row_bytes)
+        return read_all_at(&file, at, to, n * row_bytes, err);
+    for (uint64_t i = 0; i < n && !status; i++)
+        status =
+            read_all_at(&file, at + i * row_bytes, (char *)to + i * part_bytes, part_bytes, err);
+    return status;
 }
 
 /* Moves on over at most `most` rows of one range: *row is the first of them. 0: there are none. */
@@ -93,7 +111,7 @@ static stk_status fit_piece(void *user, uint32_t worker, uint64_t step, uint64_t
         if (status)
             return status;
         if (own->floats) {
-            series_convert_back(own->rows, spec->dtype, n * spec->columns, own->floats);
+            series_convert_back(own->rows, spec->dtype, n * fitter->columns, own->floats);
             fit_add_rows(own->fit, own->floats, STK_F32, n);
         } else {
             fit_add_rows(own->fit, own->rows, spec->dtype, n);
@@ -111,10 +129,42 @@ static void fit_join(void *user, uint32_t worker, uint64_t step)
     fit_merge(fitter->all, fitter->workers[worker].fit);
 }
 
+/* --- passes ---------------------------------------------------------------------------------- */
+
+/* Buffers of a worker: rows, and the floats that 16-bit ones become. */
+static size_t worker_bytes(const struct fitter *fitter)
+{
+    size_t bytes = (size_t)fitter->read_rows * fitter->width * fitter->value_bytes;
+
+    return fitter->value_bytes == 2 ? 3 * bytes : bytes;
+}
+
+static uint32_t at_most(uint32_t count, uint64_t most)
+{
+    count = count > most ? (uint32_t)most : count;
+    return count ? count : 1;
+}
+
+/* How many threads, and how many columns a pass: each thread has a fit, and one is for all. */
+static void plan_passes(struct fitter *fitter)
+{
+    const struct series_fit *spec = fitter->spec;
+    uint64_t share = spec->memory / 2 > FITS_BYTES ? spec->memory / 2 : FITS_BYTES;
+    uint64_t fits = share / fit_column_bytes(spec->kind); /* of one column */
+    uint32_t narrow = spec->columns < PASS_COLUMNS ? spec->columns : PASS_COLUMNS;
+
+    fitter->worker_count = at_most(pack_crew_threads(spec->threads), fits / narrow - 1);
+    fitter->width = at_most(spec->columns, fits / (fitter->worker_count + 1));
+    fitter->value_bytes = stk_dtype_size(spec->dtype);
+    /* In whole blocks of a fit, so that where reads begin does not show in the result. */
+    fitter->read_rows = READ_BYTES / (fitter->width * fitter->value_bytes) / FIT_BLOCK * FIT_BLOCK;
+    fitter->read_rows = fitter->read_rows ? fitter->read_rows : FIT_BLOCK;
+    fitter->worker_count = at_most(fitter->worker_count, spec->memory / 4 / worker_bytes(fitter));
+}
+
 static void workers_close(struct fitter *fitter)
 {
     for (uint32_t i = 0; fitter->workers && i < fitter->worker_count; i++) {
-        fit_free(fitter->workers[i].fit);
         memory_free(fitter->workers[i].rows);
         memory_free(fitter->workers[i].floats);
     }
@@ -123,60 +173,94 @@ static void workers_close(struct fitter *fitter)
 
 static stk_status workers_open(struct fitter *fitter, struct stk_error *err)
 {
-    const struct series_fit *spec = fitter->spec;
-    size_t bytes = (size_t)fitter->read_rows * fitter->row_bytes;
-    uint64_t most = spec->memory / 4 / bytes;
-    uint32_t count = pack_crew_threads(spec->threads);
-    stk_status status = STK_OK;
+    uint32_t count = fitter->worker_count;
+    size_t values = (size_t)fitter->read_rows * fitter->width;
+    int is_short = fitter->value_bytes == 2;
 
-    count = count > most ? (uint32_t)most : count;
-    count = count ? count : 1;
     fitter->workers = memory_zero(count, sizeof(*fitter->workers));
     if (!fitter->workers)
         return fail_memory(err, count * sizeof(*fitter->workers));
-    fitter->worker_count = count;
-    for (uint32_t i = 0; !status && i < count; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         struct fit_worker *own = &fitter->workers[i];
-        int is_short = stk_dtype_size(spec->dtype) == 2;
-        own->rows = memory_alloc(bytes);
-        own->floats = is_short ? memory_alloc(2 * bytes) : NULL;
+        own->rows = memory_alloc(values * fitter->value_bytes);
+        own->floats = is_short ? memory_alloc(values * sizeof(*own->floats)) : NULL;
         if (!own->rows || (is_short && !own->floats))
-            status = fail_memory(err, bytes);
-        else
-            status = fit_new(&own->fit, spec->kind, spec->columns, spec->skip, err);
+            return fail_memory(err, worker_bytes(fitter));
     }
+    return STK_OK;
+}
+
+static void fits_free(struct fitter *fitter)
+{
+    fit_free(fitter->all);
+    fitter->all = NULL;
+    for (uint32_t i = 0; i < fitter->worker_count; i++) {
+        fit_free(fitter->workers[i].fit);
+        fitter->workers[i].fit = NULL;
+    }
+}
+
+static stk_status fits_new(struct fitter *fitter, struct stk_error *err)
+{
+    const struct series_fit *spec = fitter->spec;
+    const uint8_t *skip = spec->skip ? spec->skip + fitter->first : NULL;
+    stk_status status = fit_new(&fitter->all, spec->kind, fitter->columns, skip, err);
+
+    for (uint32_t i = 0; i < fitter->worker_count && !status; i++)
+        status = fit_new(&fitter->workers[i].fit, spec->kind, fitter->columns, skip, err);
+    return status;
+}
+
+/* The columns from fitter->first on, as far as one pass goes. */
+static stk_status fit_pass(struct fitter *fitter, const struct pack_crew_job *job,
+                           struct scaler *out, struct stk_error *err)
+{
+    const struct series_fit *spec = fitter->spec;
+    uint32_t left = spec->columns - fitter->first;
+    struct scaler part = {0};
+    stk_status status;
+
+    fitter->columns = left < fitter->width ? left : fitter->width;
+    fitter->next = (struct fit_place){0};
+    status = fits_new(fitter, err);
+    if (!status)
+        status = pack_crew_run(job, err);
+    if (!status)
+        status = fit_scaler(fitter->all, spec->names + fitter->first, &part, err);
+    if (!status)
+        memcpy(out->columns + fitter->first, part.columns, part.count * sizeof(*part.columns));
+    scaler_reset(&part);
+    fits_free(fitter);
     return status;
 }
 
 stk_status series_fit_run(const struct series_fit *spec, struct scaler *out, struct stk_error *err)
 {
     struct fitter fitter = {.spec = spec};
-    stk_status status = fit_new(&fitter.all, spec->kind, spec->columns, spec->skip, err);
     uint64_t rows = 0;
 
     for (uint64_t i = 0; i < spec->range_count; i++)
         rows += spec->ranges[i].end - spec->ranges[i].start;
-    fitter.row_bytes = spec->columns * stk_dtype_size(spec->dtype);
-    /* In whole blocks of a fit, so that where reads begin does not show in the result. */
-    fitter.read_rows = READ_BYTES / fitter.row_bytes / FIT_BLOCK * FIT_BLOCK;
-    fitter.read_rows = fitter.read_rows ? fitter.read_rows : FIT_BLOCK;
+    plan_passes(&fitter);
+    struct pack_crew_job job = {.context = spec->context,
+                                .what = "fitting",
+                                .unit = "rows",
+                                .total = (spec->columns - 1) / fitter.width * rows + rows,
+                                .threads = fitter.worker_count,
+                                .user = &fitter,
+                                .claim = fit_claim,
+                                .run = fit_piece,
+                                .join = fit_join};
+    stk_status status = scaler_init(out, spec->kind, spec->columns, err);
     if (!status)
         status = workers_open(&fitter, err);
-    if (!status) {
-        const struct pack_crew_job job = {.context = spec->context,
-                                          .what = "fitting",
-                                          .unit = "rows",
-                                          .total = rows,
-                                          .threads = fitter.worker_count,
-                                          .user = &fitter,
-                                          .claim = fit_claim,
-                                          .run = fit_piece,
-                                          .join = fit_join};
-        status = pack_crew_run(&job, err);
+    while (!status && fitter.first < spec->columns) {
+        status = fit_pass(&fitter, &job, out, err);
+        fitter.first += fitter.columns;
+        job.before += rows;
     }
-    if (!status)
-        status = fit_scaler(fitter.all, spec->names, out, err);
+    if (status)
+        scaler_reset(out);
     workers_close(&fitter);
-    fit_free(fitter.all);
     return status;
 }

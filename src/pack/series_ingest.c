@@ -12,6 +12,7 @@
 #define CHUNK_BYTES ((size_t)256 << 10) /* in and out together stay in the second-level cache */
 #define CHUNK_MAX 4096
 #define CHUNK_MIN 16
+#define MOST_SKETCHES 64 /* 2.6 MB of them */
 #define VALUES_NAME "rows.spool"
 #define TIMES_NAME "times.spool"
 
@@ -251,6 +252,14 @@ static stk_status start_categories(struct ingest_run *run, struct stk_error *err
     return status;
 }
 
+/* Sketches of many columns may not fit into the budget: then a pass over the spool, which can take
+ * them some at a time. Their number alone decides, so that the bits are the same for any budget. */
+static int fits_on_the_way(const struct series_ingest *ingest, uint32_t columns)
+{
+    return ingest->fit_all &&
+           (ingest->options->scaler != STK_SCALER_ROBUST || columns <= MOST_SKETCHES);
+}
+
 static stk_status start_fit(struct ingest_run *run, struct stk_error *err)
 {
     struct series_ingest *ingest = run->ingest;
@@ -262,7 +271,7 @@ static stk_status start_fit(struct ingest_run *run, struct stk_error *err)
         return fail_memory(err, count * sizeof(*ingest->missing));
     for (uint32_t i = 0; i < count; i++)
         ingest->is_category[i] = run->schema.columns[i].category != SCHEMA_NONE;
-    if (!ingest->fit_all)
+    if (!fits_on_the_way(ingest, count))
         return STK_OK;
     static const enum scaler_kind kinds[] = {[STK_SCALER_STANDARD] = SCALER_STANDARD,
                                              [STK_SCALER_MINMAX] = SCALER_MINMAX,

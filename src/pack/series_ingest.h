@@ -31,7 +31,9 @@ struct series_ingest {
     const char *label;
     const struct series_meta *known; /* append: columns, categories and entities that are there;
                                         entities keep their numbers, new ones follow */
-    struct fit *fit; /* every row is added to it; NULL: none. Made by the ingest when fit_all */
+    /* Every row is added to it; NULL: none. Made by the ingest when fit_all, but not of sketches of
+     * very many columns. */
+    struct fit *fit;
     int fit_all;
 
     /* made by series_ingest_run */

@@ -3,6 +3,7 @@
 
 #include "base/context.h"
 #include "base/fail.h"
+#include "format/series_meta.h"
 
 stk_status stk_tables_open(struct stk_context *context, const char *const *sources,
                            uint32_t source_count, const struct stk_tables_options *options,
@@ -20,9 +21,14 @@ stk_status stk_tables_open(struct stk_context *context, const char *const *sourc
                          "stoker");
         return STK_UNSUPPORTED;
     }
-    stk_status status =
-        hooks->open_tables(hooks->user, sources, source_count, options, tables, err);
+    struct stk_tables_options asked = *options;
+    struct series_meta meta = {0};
+    /* A series that cannot be read is packing's to refuse. */
+    if (!asked.entity && asked.append_to && !series_meta_load(&meta, asked.append_to, NULL))
+        asked.entity = meta.entity_column;
+    stk_status status = hooks->open_tables(hooks->user, sources, source_count, &asked, tables, err);
     if (status)
         *tables = (struct stk_tables){0};
+    series_meta_reset(&meta);
     return status;
 }

@@ -35,6 +35,11 @@ struct quantile_sketch {
     double items[ITEMS];
 };
 
+size_t quantile_sketch_bytes(void)
+{
+    return sizeof(struct quantile_sketch);
+}
+
 stk_status quantile_sketch_new(struct quantile_sketch **out, uint64_t seed, struct stk_error *err)
 {
     *out = memory_alloc(sizeof(**out));

@@ -20,6 +20,7 @@
 
 struct quantile_sketch;
 
+size_t quantile_sketch_bytes(void); /* of memory, for each */
 STK_CHECK stk_status quantile_sketch_new(struct quantile_sketch **out, uint64_t seed,
                                          struct stk_error *err);
 void quantile_sketch_free(struct quantile_sketch *sketch);  /* NULL is fine */

@@ -248,6 +248,13 @@ struct fit {
     void *scratch;                     /* GROUP columns of a block, one after the other */
 };
 
+size_t fit_column_bytes(enum scaler_kind kind)
+{
+    size_t sketch = kind == SCALER_ROBUST ? quantile_sketch_bytes() : 0;
+
+    return sketch + sizeof(struct moments) + sizeof(struct quantile_sketch *);
+}
+
 stk_status fit_new(struct fit **out, enum scaler_kind kind, uint32_t columns, const uint8_t *skip,
                    struct stk_error *err)
 {
@@ -270,8 +277,8 @@ stk_status fit_new(struct fit **out, enum scaler_kind kind, uint32_t columns, co
     if (skip)
         memcpy(fit->skip, skip, columns);
     for (uint32_t i = 0; i < columns && kind == SCALER_ROBUST && !status; i++)
-        if (!skip || !skip[i])
-            status = quantile_sketch_new(&fit->sketches[i], i, err);
+        if (!skip || !skip[i]) /* one seed: a fit of some columns gives what one of all does */
+            status = quantile_sketch_new(&fit->sketches[i], 0, err);
     if (status)
         goto done;
     *out = fit;

@@ -50,10 +50,12 @@ STK_CHECK stk_status scaler_parse(struct scaler *scaler, const struct json *json
  * numbers (multiples of FIT_BLOCK are best: 65536, say), never by the number of threads; give each
  * piece a fit of its own, filled from its first row to its last with the same calls; and merge the
  * pieces' fits in the order of their rows into one that was empty. fit_add and fit_add_rows of the
- * same rows give the same bits. */
+ * same rows give the same bits; so does a column among others, whatever its number. */
 #define FIT_BLOCK 1024
 struct fit;
 
+/* Bytes that a fit takes for each column, but for a few. */
+size_t fit_column_bytes(enum scaler_kind kind);
 /* skip: a byte a column, not 0: it keeps center 0 and scale 1 (codes of categories); NULL: none. */
 STK_CHECK stk_status fit_new(struct fit **out, enum scaler_kind kind, uint32_t columns,
                              const uint8_t *skip, struct stk_error *err);

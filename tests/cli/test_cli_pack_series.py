@@ -107,6 +107,20 @@ def test_options_reach_the_series(arrow_stoker, stoker, tmp_path):
     assert "statics      sector" in shown
 
 
+def test_leading_zeros_of_a_csv_tell_entities_apart(arrow_stoker, tmp_path):
+    codes = ["007", "7", "07"]
+    out = tmp_path / "out"
+    named = "--entity", "code"
+    for day, options in enumerate([named, (*named, "--append"), ["--append"]]):
+        path = tmp_path / f"{day}.csv"
+        path.write_text("code,day,a\n" + "".join(f"{code},{day},{day}.5\n" for code in codes))
+        arrow_stoker("pack", path, "-o", out, "--to", "series", "--time", "day", *options)
+    entities = read(out)[0]["entities"]
+    assert [(one["name"], one["end"] - one["start"]) for one in entities] == [
+        (code, 3) for code in codes
+    ]
+
+
 def test_words_tell_what_happened_to_the_rows(arrow_stoker, tmp_path):
     close = pyarrow.array([1.0, None, 3.0, 4.0, 9.0, None])
     table = pyarrow.table({"t": [5, 4, 3, 2, 1, 0], "close": close})

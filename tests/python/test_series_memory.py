@@ -61,7 +61,19 @@ if what == "stream":
 else:
     options = {"standard": {}, "late": {"scale": "late"}, "robust": {"scaler": "robust"}}
     options["mixed"] = {"entity": "f0_code"}
+    options["wide"] = {"scaler": "robust"}
+    options["wide split"] = {"scaler": "robust", "split": (0.8, 0.2)}
     source = folder
+    if what.startswith("wide"):
+        def source():
+            random = numpy.random.default_rng(0)
+            for seed in range(4 * budget // (16000 * 256) + 1):
+                values = random.standard_normal((4000, 256), numpy.float32)
+                yield pyarrow.RecordBatch.from_arrays(
+                    [pyarrow.array(column) for column in values],
+                    [f"f{i}" for i in range(4000)],
+                )
+        source = source()
     if what == "mixed":
         def source():
             random = numpy.random.default_rng(0)
@@ -92,7 +104,7 @@ def test_packing_and_streaming_four_times_the_budget_stay_within_it(run_python, 
     made = run_python(SCRIPT, "make", folder, budget)
     assert made.returncode == 0, made.stderr
     over = {}
-    for what in ("standard", "late", "robust", "mixed"):
+    for what in ("standard", "late", "robust", "mixed", "wide", "wide split"):
         done = run_python(SCRIPT, what, folder, budget)
         assert done.returncode == 0, done.stderr
         over[what] = json.loads(done.stdout)

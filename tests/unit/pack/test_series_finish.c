@@ -282,6 +282,7 @@ static void a_fit_has_the_same_bits_for_any_number_of_threads(void **state)
                                            .label = place.folder,
                                            .dtype = STK_F32,
                                            .columns = COLUMNS,
+                                           .names = names,
                                            .kind = kinds[k],
                                            .ranges = ranges,
                                            .range_count = count};
@@ -313,6 +314,7 @@ static void rows_cut_short_are_told(void **state)
                                    .label = place.folder,
                                    .dtype = STK_F32,
                                    .columns = COLUMNS,
+                                   .names = names,
                                    .kind = SCALER_STANDARD,
                                    .ranges = &range,
                                    .range_count = 1};
