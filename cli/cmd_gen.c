@@ -1,12 +1,10 @@
 /* `stoker gen`: synthetic data sets. */
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "stoker/pack.h"
 #include "stoker/series.h"
 #include "exit_status.h"
-#include "json_out.h"
+#include "made_report.h"
 #include "message.h"
 #include "options.h"
 
@@ -30,26 +28,6 @@ struct gen_arguments {
 };
 
 /* --- tensors --------------------------------------------------------------------------------- */
-
-static void print_tensors(const struct gen_arguments *arguments,
-                          const struct stk_pack_result *result)
-{
-    struct json_out json = {.stream = stdout};
-    char size[24];
-
-    if (!arguments->base.json) {
-        printf("%" PRIu64 " samples in %" PRIu32 " shards, %s, in %s\n", result->samples,
-               result->shards, message_size(result->bytes, size), arguments->out);
-        return;
-    }
-    json_out_object(&json, NULL);
-    json_out_text(&json, "out", arguments->out);
-    json_out_number(&json, "samples", result->samples);
-    json_out_number(&json, "shards", result->shards);
-    json_out_number(&json, "bytes", result->bytes);
-    json_out_end_object(&json);
-    json_out_end_line(&json);
-}
 
 static int gen_tensors(struct stk_context *context, const struct gen_arguments *arguments)
 {
@@ -76,31 +54,11 @@ static int gen_tensors(struct stk_context *context, const struct gen_arguments *
     }
     if (stk_gen_tensors(context, &options, &result, &err))
         return message_error(&err);
-    print_tensors(arguments, &result);
+    made_report_shards(arguments->base.json ? MADE_JSON : MADE_WORDS, arguments->out, &result);
     return EXIT_DONE;
 }
 
 /* --- series ---------------------------------------------------------------------------------- */
-
-static void print_series(const struct gen_arguments *arguments,
-                         const struct stk_gen_series_result *result)
-{
-    struct json_out json = {.stream = stdout};
-    char size[24];
-
-    if (!arguments->base.json) {
-        printf("%" PRIu64 " rows in %" PRIu64 " tables, %s, in %s\n", result->rows, result->files,
-               message_size(result->bytes, size), arguments->out);
-        return;
-    }
-    json_out_object(&json, NULL);
-    json_out_text(&json, "out", arguments->out);
-    json_out_number(&json, "files", result->files);
-    json_out_number(&json, "rows", result->rows);
-    json_out_number(&json, "bytes", result->bytes);
-    json_out_end_object(&json);
-    json_out_end_line(&json);
-}
 
 static int gen_series(struct stk_context *context, const struct gen_arguments *arguments)
 {
@@ -118,7 +76,7 @@ static int gen_series(struct stk_context *context, const struct gen_arguments *a
 
     if (stk_gen_series(context, &options, &result, &err))
         return message_error(&err);
-    print_series(arguments, &result);
+    made_report_tables(arguments->base.json ? MADE_JSON : MADE_WORDS, arguments->out, &result);
     return EXIT_DONE;
 }
 

@@ -7,6 +7,7 @@
 #include "completion.h"
 #include "exit_status.h"
 #include "json_out.h"
+#include "transform_options.h"
 
 struct help_arguments {
     struct arguments base;
@@ -68,9 +69,12 @@ static int run(const struct command *command, struct stk_context *context, int a
     const struct command *only = NULL;
     int status;
 
-    (void)context;
     if (options_read(command, &arguments.base, argc, argv, &status))
         return status;
+    if (arguments.base.word_count && !strcmp(arguments.base.words[0], "transforms")) {
+        transforms_print(context, arguments.base.json);
+        return EXIT_DONE;
+    }
     if (arguments.base.word_count) {
         only = commands_find(arguments.base.words[0]);
         if (!only)
@@ -95,10 +99,12 @@ static const struct option options[] = {
 
 const struct command cmd_help = {
     .name = "help",
-    .summary = "Lists the commands, or tells about one.",
-    .usage = "[COMMAND] [options]",
+    .summary = "Lists the commands, or tells about one; `stoker help transforms` lists what a\n"
+               "chain of transforms may hold.",
+    .usage = "[COMMAND | transforms] [options]",
     .examples =
         "  stoker help stream\n"
+        "  stoker help transforms\n"
         "  stoker help --completion bash > ~/.local/share/bash-completion/completions/stoker\n",
     .options = options,
     .max_words = 1,

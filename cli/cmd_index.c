@@ -15,7 +15,7 @@ struct index_report {
     uint64_t samples, members, skipped, index_bytes;
     uint32_t fields, objects;
     int built;
-    int computed; /* a series: its windows are counted, no file is kept */
+    int computed; /* a series, tokens: windows are counted, no file is kept */
     double seconds;
 };
 
@@ -77,7 +77,8 @@ static void print_text(const struct index_report *report)
     char size[24];
 
     if (report->computed)
-        printf("index        computed from %s; no file is kept\n", report->path);
+        printf("index        computed from %s; no file is kept\n",
+               *report->path ? report->path : "the sizes of the files");
     else
         printf("index        %s (%s)\n", report->path, report->built ? "built" : "up to date");
     printf("samples      %" PRIu64 "\n", report->samples);
@@ -131,7 +132,7 @@ static int report(const struct stk_dataset *dataset, const struct arguments *arg
         .skipped = stk_dataset_skipped(dataset),
         .fields = stk_dataset_field_count(dataset),
         .objects = stk_dataset_object_count(dataset),
-        .computed = stk_dataset_series(dataset) != NULL,
+        .computed = stk_dataset_series(dataset) || !*stk_dataset_index_path(dataset),
         .seconds = seconds,
     };
     int status = count_members(dataset, arguments, &report.members);

@@ -42,6 +42,9 @@ static stk_status open_loader(struct stk_context *context, struct stream *stream
         .depth = arguments->depth,
         .io = (enum stk_io)arguments->io,
         .trace = arguments->trace,
+        .transforms = stream->chains,
+        .transform_count = arguments->transforms.each.count,
+        .batch_transforms = arguments->transforms.batch,
     };
 
     return stk_loader_open(context, stream->dataset, &stream->loader, &options, err);
@@ -114,6 +117,8 @@ static int run(const struct command *command, struct stk_context *context, int a
     if (options_read(command, &arguments.base, argc, argv, &status))
         return status;
     status = check_usage(command, &arguments);
+    if (!status)
+        status = transforms_read(command->name, context, &arguments.transforms, stream.chains);
     if (status)
         return status;
     clock_gettime(CLOCK_MONOTONIC, &from);
@@ -143,7 +148,9 @@ const struct command cmd_stream = {
                 "  stoker stream shards/ --batch-size 32 --shuffle --rank 1 --world-size 4\n"
                 "  stoker stream shards/ --batch-size 32 --stop-after 10 --save-state here\n"
                 "  stoker stream shards/ --batch-size 32 --resume here\n"
-                "  stoker stream shards/ --batch-size 4 --shuffle --order\n",
+                "  stoker stream shards/ --batch-size 4 --shuffle --order\n"
+                "  stoker stream shards/ --batch-size 64 --shuffle --transform \\\n"
+                "    'jpg: RandomResizedCrop(224) | RandomHorizontalFlip | Normalize(imagenet)'\n",
     .options = stream_options,
     .opens = OPENS_WINDOWS,
     .min_words = 1,

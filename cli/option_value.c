@@ -122,6 +122,14 @@ static int read_list(char *text, struct option_list *out)
     return 1;
 }
 
+static int add_word(const char *text, struct option_list *out)
+{
+    if (!*text || out->count == OPTION_LIST_CAP)
+        return 0;
+    out->words[out->count++] = text;
+    return 1;
+}
+
 static int read_u32(const char *text, uint32_t *out)
 {
     uint64_t value;
@@ -156,6 +164,8 @@ const char *option_value_read(const struct option *option, char *text, void *to)
         return read_shape(text, to) ? NULL : "a shape such as 16,112,112,3 of at most 8 numbers";
     case OPTION_LIST:
         return read_list(text, to) ? NULL : "names separated by commas";
+    case OPTION_EACH:
+        return add_word(text, to) ? NULL : "something, and not so often";
     }
     return "something";
 }

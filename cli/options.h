@@ -21,7 +21,8 @@ enum option_kind {
     OPTION_CHOICE, /* int: the number of the word among argument's "a|b|c" */
     OPTION_DTYPE,  /* enum stk_dtype */
     OPTION_SHAPE,  /* struct option_shape: "16,112,112,3" */
-    OPTION_LIST    /* struct option_list: "jpg,cls" */
+    OPTION_LIST,   /* struct option_list: "jpg,cls" */
+    OPTION_EACH    /* struct option_list: one word each time that it is given */
 };
 
 struct option {

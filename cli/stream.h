@@ -7,6 +7,7 @@
 #include "stoker/digest.h"
 #include "stoker/loader.h"
 #include "options.h"
+#include "transform_options.h"
 
 struct stream_arguments {
     struct arguments base;
@@ -15,6 +16,7 @@ struct stream_arguments {
     uint64_t stop_after; /* UINT64_MAX: at the end */
     int shuffle, shuffle_order, last, bad, ragged, io, order, no_digest;
     const char *save_state, *resume, *trace, *quarantine;
+    struct transform_arguments transforms;
 };
 
 extern const struct option stream_options[];
@@ -22,6 +24,7 @@ extern const struct option stream_options[];
 /* One run of the loader. */
 struct stream {
     const struct stream_arguments *arguments;
+    struct stk_field_chain chains[TRANSFORM_CHAINS_MOST];
     struct stk_dataset *dataset;
     struct stk_loader *loader;
     uint64_t first_epoch; /* of the run: a resumed one keeps it */

@@ -205,18 +205,18 @@ def render_windows(result):
 
 
 def pack_line(name, rows):
-    row, bare = rows.get(name, {}), rows.get(f"{name}_unsynced")
-    if row.get("value") is None:
+    bare, synced = rows.get(name, {}), rows.get(f"{name}_synced")
+    if bare.get("value") is None:
         return f"| {PACKING[name]} | not measured | | | | |"
     peer = rows.get("pandas_sklearn", {}).get("value")
-    without = bare if bare and bare.get("value") else row
+    row = synced if synced and synced.get("value") else bare
     cells = [
         PACKING[name],
-        f"{without['value'] / 1e6:.2f} M",
-        f"{row['value'] / 1e6:.2f} M" if bare else "",
+        f"{bare['value'] / 1e6:.2f} M",
+        f"{row['value'] / 1e6:.2f} M" if synced else "",
         f"{row['seconds']:.2f} s" + (f", {row['sync_s']:.2f} s of it" if "sync_s" in row else ""),
         f"{row['peak_rss'] / 2**20:,.0f} MiB" if row.get("peak_rss") else "",
-        f"{without['value'] / peer:.1f}x" if peer else "",
+        f"{bare['value'] / peer:.1f}x" if peer else "",
     ]
     return f"| {' | '.join(cells)} |"
 

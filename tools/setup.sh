@@ -27,6 +27,13 @@ find_missing_for_build()
     need_library jansson libjansson-dev
     need_library liburing liburing-dev
     need_library libzstd libzstd-dev
+    need_library libjpeg libjpeg-dev
+    need_library libpng libpng-dev
+    need_library libwebp libwebp-dev
+    need_library sndfile libsndfile1-dev
+    need_library soxr libsoxr-dev
+    need_library libavformat libavformat-dev
+    need_library libswscale libswscale-dev
 }
 
 # The sanitizers' and libFuzzer's runtime is a package of its own, named after Clang's version.

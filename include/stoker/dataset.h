@@ -9,14 +9,16 @@
 
 #include "stoker/bytes.h"
 #include "stoker/context.h"
+#include "stoker/media.h"
 #include "stoker/tensor.h"
 
 struct stk_dataset;
 
 /* What a field's bytes are turned into. */
 enum stk_kind {
-    STK_KIND_AUTO,   /* by the field's name: npy -> tensor, cls -> int, txt -> text, json -> json */
-    STK_KIND_TENSOR, /* a tensor (npy, or rows of an array) */
+    STK_KIND_AUTO,   /* by the field's name: npy -> tensor, cls -> int, txt -> text, json -> json,
+                        jpg -> an image */
+    STK_KIND_TENSOR, /* a tensor: npy, rows of an array, or decoded media (stk_field.media) */
     STK_KIND_INT,    /* a decimal number in ASCII -> int64 */
     STK_KIND_TEXT,   /* UTF-8 */
     STK_KIND_JSON,   /* UTF-8 holding JSON: handed on as bytes, parsed by the caller */
@@ -49,7 +51,8 @@ struct stk_window_options {
     }
 
 /* "jpg" reads that field; "jpg;png" the first of them that a sample has; "txt?" may be missing;
- * "blob=tensor" overrides the kind (tensor, int, text, json, bytes). */
+ * "blob=tensor" overrides the kind (tensor, int, text, json, bytes, image, audio, video, points).
+ */
 struct stk_dataset_options {
     const char *const *fields; /* NULL: all that the index has, in its order */
     uint32_t field_count;
@@ -74,6 +77,7 @@ struct stk_field {
     int optional;
     struct stk_tensor shape; /* TENSOR: as probed on the first sample that has it; data NULL */
     uint64_t max_length;     /* longest encoded value in bytes */
+    enum stk_media media;    /* TENSOR: what its bytes are decoded from */
 };
 
 /* Where one field of one sample lies. */

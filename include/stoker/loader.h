@@ -31,10 +31,17 @@ enum stk_bad_policy { STK_BAD_RAISE, STK_BAD_REPLACE };
 enum stk_ragged {
     STK_RAGGED_ERROR, /* unequal shapes are an error that names both samples */
     STK_RAGGED_PAD,   /* the first axis is padded with zeros; lengths come beside */
-    STK_RAGGED_LIST   /* a tensor for each sample */
+    STK_RAGGED_LIST,  /* a tensor for each sample */
+    STK_RAGGED_FLAT   /* all rows in one tensor, one sample behind the other; offsets come beside */
 };
 
 enum stk_io { STK_IO_AUTO, STK_IO_PREAD, STK_IO_URING };
+
+/* What is done with the values of one field; see pipeline.h for the text. */
+struct stk_field_chain {
+    const char *field; /* by its name in the dataset */
+    const char *chain;
+};
 
 /* All zero is a good default but for batch_size. */
 struct stk_loader_options {
@@ -57,14 +64,22 @@ struct stk_loader_options {
     int no_pin;            /* not 0: worker threads are not placed on cores of their own */
     double stall_seconds;  /* a wait longer than this is told through the notice hook; 0: 30 */
     const char *trace;     /* write a Perfetto trace here on close; NULL: none */
+    const struct stk_field_chain *transforms;
+    uint32_t transform_count;
+    /* Done with whole batches: "MixUp(alpha=0.2, classes=10, image=jpg, label=cls) | CutMix(...)".
+     * The label becomes float32 (B, classes). NULL: none. */
+    const char *batch_transforms;
 };
 
 /* One field of a batch. */
 struct stk_batch_field {
     const struct stk_field *field;
-    enum stk_ragged layout;   /* ERROR: one dense tensor. PAD: tensor + lengths. LIST: items */
+    enum stk_ragged layout;   /* ERROR: one dense tensor. PAD: tensor + lengths. LIST: items. FLAT:
+                                 tensor + offsets */
     struct stk_tensor tensor; /* dense or padded: (B, ...) */
-    const int64_t *lengths;   /* PAD: rows that are real; (B) */
+    const int64_t *lengths;   /* PAD: rows that are real; (B). Also where a chain pads (audio,
+                                 points):   frames or points that are real, with layout ERROR */
+    const int64_t *offsets;   /* FLAT: sample i has rows [offsets[i], offsets[i + 1]); (B + 1) */
     const struct stk_tensor *items; /* LIST: B tensors */
     const struct stk_bytes *bytes;  /* TEXT, JSON, BYTES: B runs; data NULL where missing */
     const uint8_t *present;         /* optional fields: (B) 0 or 1; else NULL */

@@ -12,8 +12,11 @@
 
 #include "base/clock.h"
 
+struct transform_registry; /* transform/plugin_transform.h */
+
 struct stk_context {
     struct stk_hooks hooks;
+    struct transform_registry *plugins; /* of plugins; NULL: none */
 };
 
 /* When a job last reported; all zero at first. */

@@ -1,4 +1,4 @@
-#include "dataset/name_guess.h"
+#include "base/name_guess.h"
 
 #include <stdint.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* name_guess.h -- words for a name that is not there: those that are, and the one that was meant.
  * Owns: its text, until name_guess_fail.   Threads: one at a time.   Errors: that is its work.
  * Not here: what the names are of. */
-#ifndef DATASET_NAME_GUESS_H
-#define DATASET_NAME_GUESS_H
+#ifndef BASE_NAME_GUESS_H
+#define BASE_NAME_GUESS_H
 
 #include "stoker/error.h"
 #include "base/text.h"

@@ -83,3 +83,45 @@ int parse_size(const char *text, size_t len, uint64_t *out)
     *out = (uint64_t)value;
     return 1;
 }
+
+/* Up to 19 digits and a power of ten in 80 bits: exact for what people write (0.485), and within
+ * one unit of the last place for anything longer. */
+int parse_double(const char *text, size_t len, double *out)
+{
+    size_t at = len && (text[0] == '-' || text[0] == '+'), seen = 0;
+    uint64_t digits = 0;
+    int64_t exponent = 0, written = 0;
+    for (int point = 0; at < len; at++) {
+        unsigned digit = (unsigned)text[at] - '0';
+        if (text[at] == '.' && !point) {
+            point = 1;
+            continue;
+        }
+        if (digit > 9)
+            break;
+        seen++;
+        if (digits < UINT64_MAX / 10 - 1)
+            digits = digits * 10 + digit;
+        else
+            exponent++;
+        exponent -= point;
+    }
+    if (!seen)
+        return 0;
+    if (at < len && (text[at] | 32) == 'e') {
+        if (!parse_i64(text + at + 1, len - at - 1, &written) || written > 400 || written < -400)
+            return 0;
+        at = len;
+    }
+    long double value = (long double)digits;
+    for (exponent += written; exponent > 0 && exponent < 800; exponent--)
+        value *= 10;
+    long double divisor = 1;
+    for (; exponent < 0 && exponent > -800; exponent++)
+        divisor *= 10;
+    double result = (double)(value / divisor);
+    if (at != len || !(result <= 1.7976931348623157e308))
+        return 0;
+    *out = text[0] == '-' ? -result : result;
+    return 1;
+}

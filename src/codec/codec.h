@@ -18,6 +18,9 @@ struct codec_shape {
 struct codec_ops {
     const char *name; /* "npy" */
     enum stk_kind kind;
+    /* Not STK_MEDIA_TENSOR: encoded media, decoded by a pipeline (pipeline/pipeline.h); all the
+     * functions below are NULL. */
+    enum stk_media media;
     const char *const *suffixes; /* names of fields it takes; NULL-ended, lower case */
     /* Shape and payload start from the first bytes (all of them, or CODEC_PROBE_BYTES). NULL:
      * values of this codec are runs of bytes (text, json, bytes). */
@@ -45,5 +48,7 @@ const struct codec_ops *codec_at(uint32_t row);       /* sorted by name; NULL pa
 /* The codec of a field by its name's last suffix ("video.npy" -> npy) or, when kind is not AUTO, by
  * kind. Never NULL. */
 const struct codec_ops *codec_for(const char *field, enum stk_kind kind);
+/* The codec of encoded media; not for STK_MEDIA_TENSOR. */
+const struct codec_ops *codec_of_media(enum stk_media media);
 
 #endif

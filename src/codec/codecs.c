@@ -3,17 +3,22 @@
 #include <string.h>
 #include <strings.h>
 
+extern const struct codec_ops audio_codec;
 extern const struct codec_ops bytes_codec;
+extern const struct codec_ops image_codec;
 extern const struct codec_ops int_codec;
 extern const struct codec_ops json_codec;
 extern const struct codec_ops npy_codec;
+extern const struct codec_ops points_codec;
 extern const struct codec_ops raw_codec;
 extern const struct codec_ops raw_swapped_codec;
 extern const struct codec_ops text_codec;
+extern const struct codec_ops video_codec;
 
 /* Sorted by name. */
 static const struct codec_ops *const codecs[] = {
-    &bytes_codec, &int_codec, &json_codec, &npy_codec, &raw_codec, &raw_swapped_codec, &text_codec,
+    &audio_codec,  &bytes_codec, &image_codec,       &int_codec,  &json_codec,  &npy_codec,
+    &points_codec, &raw_codec,   &raw_swapped_codec, &text_codec, &video_codec,
 };
 #define CODEC_COUNT (sizeof codecs / sizeof codecs[0])
 
@@ -60,4 +65,12 @@ const struct codec_ops *codec_for(const char *field, enum stk_kind kind)
         if (codec_takes(codecs[row], suffix))
             return codecs[row];
     return &bytes_codec;
+}
+
+const struct codec_ops *codec_of_media(enum stk_media media)
+{
+    uint32_t row = 0;
+    while (codecs[row]->media != media)
+        row++;
+    return codecs[row];
 }

@@ -11,6 +11,7 @@
 #include "dataset/names.h"
 #include "dataset/series_open.h"
 #include "dataset/series_state.h"
+#include "dataset/tokens_open.h"
 
 /* ---- references ---------------------------------------------------------------------------- */
 
@@ -148,9 +149,11 @@ static stk_status open_source(struct dataset_source *source, const char *const *
     source->chunk_limit = options->chunk_limit ? options->chunk_limit : UINT64_C(1) << 30;
     if (names.series)
         status = series_open(source, names.series, options, err);
+    else if (tokens_wanted(options))
+        status = tokens_open(source, &names, options, err);
     else
         status = refuse_window(options, sources[0], err);
-    if (!status && !names.series)
+    if (!status && !source->index)
         status = open_index(source, &names, options, sources[0], err);
     names_free(&names);
     if (!status)

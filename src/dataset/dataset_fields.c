@@ -6,22 +6,32 @@
 
 #include "base/fail.h"
 #include "base/memory.h"
-#include "dataset/name_guess.h"
+#include "base/name_guess.h"
 
 /* ---- the text of a spec -------------------------------------------------------------------- */
 
-static int kind_parse(const char *text, size_t len, enum stk_kind *kind)
+static int kind_parse(const char *text, size_t len, struct field_spec *spec)
 {
     static const struct {
         const char *name;
         enum stk_kind kind;
+        enum stk_media media;
     } kinds[] = {
-        {"tensor", STK_KIND_TENSOR}, {"int", STK_KIND_INT},     {"text", STK_KIND_TEXT},
-        {"json", STK_KIND_JSON},     {"bytes", STK_KIND_BYTES}, {"auto", STK_KIND_AUTO},
+        {"tensor", STK_KIND_TENSOR, 0},
+        {"int", STK_KIND_INT, 0},
+        {"text", STK_KIND_TEXT, 0},
+        {"json", STK_KIND_JSON, 0},
+        {"bytes", STK_KIND_BYTES, 0},
+        {"auto", STK_KIND_AUTO, 0},
+        {"image", STK_KIND_TENSOR, STK_MEDIA_IMAGE},
+        {"audio", STK_KIND_TENSOR, STK_MEDIA_AUDIO},
+        {"video", STK_KIND_TENSOR, STK_MEDIA_VIDEO},
+        {"points", STK_KIND_TENSOR, STK_MEDIA_POINTS},
     };
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
         if (strlen(kinds[i].name) == len && !strncmp(kinds[i].name, text, len)) {
-            *kind = kinds[i].kind;
+            spec->kind = kinds[i].kind;
+            spec->media = kinds[i].media;
             return 1;
         }
     return 0;
@@ -43,10 +53,10 @@ stk_status field_spec_parse(struct field_spec *spec, const char *text, struct st
     const char *equal = memrchr(text, '=', spec->len);
     if (equal) {
         size_t kind_len = spec->len - (size_t)(equal + 1 - text);
-        if (!kind_parse(equal + 1, kind_len, &spec->kind)) {
+        if (!kind_parse(equal + 1, kind_len, spec)) {
             stk_status status =
                 fail(err, STK_USAGE, "field \"%s\" asks for a kind that is none", text);
-            fail_remedy(err, "kinds: tensor, int, text, json, bytes");
+            fail_remedy(err, "kinds: tensor, int, text, json, bytes, image, audio, video, points");
             return status;
         }
         spec->len = (size_t)(equal - text);
@@ -79,27 +89,51 @@ static stk_status no_field(const struct index *index, const char *name, struct s
     return status;
 }
 
-/* How the index's field is read. */
-static const struct codec_ops *index_codec(const struct index_field *field, enum stk_kind kind)
+/* How a field of that name is read. */
+static const struct codec_ops *name_codec(const char *name, const struct field_spec *spec)
 {
-    int rows = field->row.rank >= 0 && (kind == STK_KIND_AUTO || kind == STK_KIND_TENSOR);
+    return spec->media ? codec_of_media(spec->media) : codec_for(name, spec->kind);
+}
+
+/* How the index's field is read. */
+static const struct codec_ops *index_codec(const struct index_field *field,
+                                           const struct field_spec *spec)
+{
+    int rows = field->row.rank >= 0 &&
+               (spec->kind == STK_KIND_AUTO || spec->kind == STK_KIND_TENSOR) && !spec->media;
     if (rows)
         return codec_find(field->byteswap ? "raw_swapped" : "raw");
-    return codec_for(field->name, kind);
+    return name_codec(field->name, spec);
+}
+
+/* Rows of an array are no encoded media, whatever they hold. */
+static stk_status refuse_media_rows(const struct index_field *field, const struct field_spec *spec,
+                                    struct stk_error *err)
+{
+    if (field->row.rank < 0 || !spec->media)
+        return STK_OK;
+    stk_status status =
+        fail(err, STK_USAGE, "field \"%s\" is an array: its rows are not encoded", field->name);
+    fail_remedy(err, "leave out \"=%s\": transforms take its rows as they are",
+                stk_media_name(spec->media));
+    return status;
 }
 
 static stk_status add_alternative(struct dataset_field *field, const struct index *index,
-                                  uint32_t number, enum stk_kind kind, struct stk_error *err)
+                                  uint32_t number, const struct field_spec *spec,
+                                  struct stk_error *err)
 {
     const struct index_field *from = index_field(index, number);
-    const struct codec_ops *codec = index_codec(from, kind);
+    const struct codec_ops *codec = index_codec(from, spec);
+    stk_status status = refuse_media_rows(from, spec, err);
+    if (status)
+        return status;
     if (field->alternative_count == DATASET_MAX_ALTERNATIVES)
         return fail(err, STK_LIMIT, "field \"%s\" has more than %d alternatives", field->field.name,
                     DATASET_MAX_ALTERNATIVES);
     if (field->alternative_count && field->codec != codec) {
-        stk_status status =
-            fail(err, STK_USAGE, "the alternatives of \"%s\" are of kinds %s and %s",
-                 field->field.name, field->codec->name, codec->name);
+        status = fail(err, STK_USAGE, "the alternatives of \"%s\" are of kinds %s and %s",
+                      field->field.name, field->codec->name, codec->name);
         fail_remedy(err, "say which: \"%s=bytes\"", field->field.name);
         return status;
     }
@@ -115,14 +149,14 @@ static stk_status add_alternative(struct dataset_field *field, const struct inde
 
 /* Alternatives that the index does not know are left out; one must be there unless optional. */
 static stk_status add_alternatives(struct dataset_field *field, const struct index *index,
-                                   enum stk_kind kind, struct stk_error *err)
+                                   const struct field_spec *spec, struct stk_error *err)
 {
     stk_status status = STK_OK;
     for (const char *at = field->field.name; !status; at++) {
         size_t len = strcspn(at, ";");
         uint32_t number = field_number(index, at, len);
         if (number != UINT32_MAX)
-            status = add_alternative(field, index, number, kind, err);
+            status = add_alternative(field, index, number, spec, err);
         at += len;
         if (!*at)
             break;
@@ -134,7 +168,7 @@ static stk_status add_alternatives(struct dataset_field *field, const struct ind
         char *name = memory_text(field->field.name, first);
         if (!name)
             return fail_memory(err, first);
-        field->codec = codec_for(name, kind);
+        field->codec = name_codec(name, spec);
         memory_free(name);
     }
     return status;
@@ -152,12 +186,13 @@ static stk_status field_init(struct dataset_field *field, const struct index *in
     stk_status status = STK_OK;
     uint32_t whole = field_number(index, spec->names, spec->len); /* a name may hold a ';' */
     if (whole != UINT32_MAX)
-        status = add_alternative(field, index, whole, spec->kind, err);
+        status = add_alternative(field, index, whole, spec, err);
     else
-        status = add_alternatives(field, index, spec->kind, err);
+        status = add_alternatives(field, index, spec, err);
     if (status)
         return status;
     field->field.kind = field->codec->kind;
+    field->field.media = field->codec->media;
     field->field.max_length = field->max_length;
     field->field.shape = (struct stk_tensor){.dtype = STK_U8, .rank = 1}; /* until it is probed */
     if (field->field.kind == STK_KIND_INT) {

@@ -13,6 +13,7 @@ struct field_spec {
     size_t len;
     int optional;
     enum stk_kind kind;
+    enum stk_media media; /* kind TENSOR: encoded media, whatever the name says */
 };
 
 /* NAME(;NAME)*, with ? and =KIND behind, in either order. spec->names points into text. */

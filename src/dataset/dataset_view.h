@@ -22,12 +22,14 @@ struct dataset_field {
     uint64_t min_length, max_length; /* over the alternatives */
     /* TENSOR: what the first sample that has the field promises. payload == stk_tensor_size(shape);
      * a value of head + payload bytes whose head equals head_bytes needs no parsing, and when plain
-     * no finish either. */
+     * no finish either. Media: shape and payload of that sample decoded; no head, not plain. */
     int plain;
     uint64_t payload;
     uint32_t head;
     uint8_t head_bytes[256]; /* the first min(head, 256) */
     uint64_t probed;         /* the sample it was probed on; STK_NOWHERE: none (see below) */
+    stk_status problem;      /* not probed: what was wrong with the first value, and its words */
+    char problem_words[200], problem_remedy[200];
     /* Rows of a series that are not taken as they lie: some columns of them, scaled, or padded in
      * front. A value of `length` stored bytes (a multiple of the gather's row) fills the last rows
      * of the payload; what is before them is 0. NULL: as they lie. */
@@ -36,7 +38,8 @@ struct dataset_field {
 };
 
 /* A TENSOR field that no sample has, or whose first values are all damaged, is not probed: its
- * shape is uint8 (0), payload and head are 0, and each value says itself what is wrong with it. */
+ * shape is uint8 (0), payload and head are 0, and each value says itself what is wrong with it.
+ * So is a field of media whose library is missing. */
 
 /* The stored array of times, one int64 a row; UINT32_MAX when the dataset has none. */
 uint32_t dataset_time_object(const struct stk_dataset *dataset);
@@ -61,6 +64,15 @@ STK_CHECK stk_status dataset_resolve(const struct stk_dataset *dataset, const ui
  */
 STK_CHECK stk_status reader_read_sample(struct stk_reader *reader, uint64_t sample,
                                         struct stk_value *values, struct stk_error *err);
+
+/* The stored bytes of one field, by the sample's number in the index. They live until the reader's
+ * next call. */
+STK_CHECK stk_status reader_stored(struct stk_reader *reader, uint64_t sample, uint32_t field,
+                                   struct stk_bytes *bytes, struct stk_error *err);
+
+/* From now on values of that field are not decoded: value->bytes is what is stored, kind and
+ * present are as ever. */
+void reader_leave_encoded(struct stk_reader *reader, uint32_t field);
 
 /* Fills object, offset, sample, key and field of an error from where a value lies. */
 void dataset_explain(const struct stk_dataset *dataset, uint64_t sample, uint32_t field,

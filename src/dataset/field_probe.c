@@ -1,9 +1,11 @@
+#include <stdio.h>
 #include <string.h>
 
 #include "base/fail.h"
 #include "base/memory.h"
 #include "dataset/chunk_read.h"
 #include "dataset/dataset_fields.h"
+#include "dataset/media_read.h"
 
 /* Looks at the first value of each tensor field: what it is decides how the loader lays out a
  * batch. */
@@ -17,6 +19,7 @@ struct probe {
     uint32_t waiting; /* fields that have no shape yet */
     uint32_t tries[DATASET_MAX_FIELDS];
     uint8_t done[DATASET_MAX_FIELDS];
+    struct media_reader media;
 };
 
 static stk_status probe_bytes(const struct stk_dataset *dataset, const struct extent *extent,
@@ -35,6 +38,35 @@ static stk_status probe_bytes(const struct stk_dataset *dataset, const struct ex
     };
     if (store_read_now(dataset->source->store, &read))
         return store_explain(dataset->source->store, &read, err);
+    return STK_OK;
+}
+
+/* Decodes one value of media: its head does not always tell the shape, and a whole value shows that
+ * values can be decoded here at all. */
+static stk_status probe_media(struct probe *probe, uint32_t f, const struct extent *extent,
+                              uint64_t sample, struct stk_error *err)
+{
+    struct dataset_field *field = &probe->dataset->source->fields[f];
+    struct media_value value = {.media = field->field.media, .sample = sample};
+    struct stk_tensor tensor;
+    uint8_t *bytes = memory_alloc(extent->length);
+    if (!bytes)
+        return fail_memory(err, extent->length);
+    value.bytes = (struct stk_bytes){bytes, extent->length};
+    stk_status status = STK_OK;
+    if (extent->length)
+        status = probe_bytes(probe->dataset, extent, bytes, extent->length, err);
+    if (!status && !probe->media.states)
+        status = media_reader_init(&probe->media, 1, err);
+    if (!status)
+        status = media_read(&probe->media, &value, &tensor, err);
+    memory_free(bytes);
+    if (status)
+        return status;
+    tensor.data = NULL;
+    field->field.shape = tensor;
+    field->payload = stk_tensor_size(&tensor);
+    field->probed = sample;
     return STK_OK;
 }
 
@@ -67,6 +99,18 @@ static int is_bad_value(stk_status status)
            status == STK_LIMIT || status == STK_SHAPE;
 }
 
+/* Keeps the first problem, for whoever needs the shape after all. */
+static void probe_note(struct dataset_field *field, stk_status status, const struct stk_error *why)
+{
+    if (!status || field->problem)
+        return;
+    field->problem = status;
+    snprintf(field->problem_words, sizeof field->problem_words, "%.*s",
+             (int)sizeof field->problem_words - 1, why->what);
+    snprintf(field->problem_remedy, sizeof field->problem_remedy, "%.*s",
+             (int)sizeof field->problem_remedy - 1, why->remedy);
+}
+
 static stk_status probe_sample(struct probe *probe, uint64_t sample, const struct extent *extents,
                                struct stk_error *err)
 {
@@ -81,9 +125,16 @@ static stk_status probe_sample(struct probe *probe, uint64_t sample, const struc
             return status;
         }
         int wants = field->field.kind == STK_KIND_TENSOR;
-        stk_status status =
-            wants ? probe_value(probe->dataset, field, &extents[f], sample, err) : STK_OK;
+        struct stk_error why = {0};
+        stk_status status = STK_OK;
+        if (wants && field->field.media)
+            status = probe_media(probe, f, &extents[f], sample, &why);
+        else if (wants)
+            status = probe_value(probe->dataset, field, &extents[f], sample, &why);
+        probe_note(field, status, &why);
         if (status && !is_bad_value(status)) {
+            if (err)
+                *err = why;
             dataset_explain(probe->dataset, sample, f, &extents[f], err);
             return status;
         }
@@ -150,6 +201,7 @@ stk_status dataset_fields_probe(struct stk_dataset *dataset, struct stk_error *e
         status = fail_memory(err, (row + own) * sizeof *probe.scratch);
     else
         status = probe_walk(&probe, err);
+    media_reader_reset(&probe.media);
     memory_free(probe.scratch);
     memory_free(probe.extents);
     return status;

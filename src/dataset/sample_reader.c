@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "dataset/chunk_read.h"
 #include "dataset/dataset_state.h"
+#include "dataset/media_read.h"
 
 /* Reads one sample on the caller's thread: no threads, no rings, so it works in a forked child. */
 
@@ -36,6 +37,8 @@ struct stk_reader {
     struct buffer made;   /* tensors that could not stay where they were read */
     struct kept_chunk chunks[READER_CHUNKS];
     uint64_t chunk_bytes, clock;
+    uint8_t *encoded; /* [fields] not 0: handed out as stored */
+    struct media_reader media;
 };
 
 static uint64_t align_up(uint64_t at)
@@ -222,6 +225,12 @@ static int stays(const struct stk_reader *reader, uint32_t field)
     return payload % READER_ALIGN == 0;
 }
 
+/* Its tensor is to lie in the reader's own memory: it is neither media nor left as it is. */
+static int is_placed(const struct stk_reader *reader, uint32_t field)
+{
+    return !reader->encoded[field] && !reader->dataset->source->fields[field].field.media;
+}
+
 /* The shape of each tensor, and room for those that move; in front of them scratch for the largest
  * that stays. */
 static stk_status measure(struct stk_reader *reader, uint64_t *scratch, uint64_t sample,
@@ -232,7 +241,7 @@ static stk_status measure(struct stk_reader *reader, uint64_t *scratch, uint64_t
     for (uint32_t f = 0; f < source->field_count; f++) {
         const struct dataset_field *field = &source->fields[f];
         struct codec_shape *shape = &reader->shapes[f];
-        if (field->field.kind != STK_KIND_TENSOR ||
+        if (field->field.kind != STK_KIND_TENSOR || !is_placed(reader, f) ||
             !(is_stored(&reader->extents[f]) || field->is_mask))
             continue;
         struct stk_bytes bytes = stored_bytes(reader, f);
@@ -314,14 +323,24 @@ static stk_status decode_number(struct stk_reader *reader, uint32_t f, struct st
     return reader->dataset->source->fields[f].codec->decode(&bytes, to, err);
 }
 
+static stk_status decode_media(struct stk_reader *reader, uint32_t f, uint64_t sample,
+                               struct stk_tensor *to, struct stk_error *err)
+{
+    const struct media_value value = {.media = reader->dataset->source->fields[f].field.media,
+                                      .field = f,
+                                      .sample = sample,
+                                      .bytes = stored_bytes(reader, f)};
+    stk_status status = STK_OK;
+    if (!reader->media.states)
+        status = media_reader_init(&reader->media, reader->dataset->source->field_count, err);
+    return status ? status : media_read(&reader->media, &value, to, err);
+}
+
+/* Values that are made here and now: all but those of media. */
 static stk_status decode_value(struct stk_reader *reader, uint32_t f, uint64_t *at,
                                struct stk_value *value, struct stk_error *err)
 {
     const struct dataset_field *field = &reader->dataset->source->fields[f];
-    *value = (struct stk_value){.kind = field->field.kind};
-    if (reader->extents[f].object == EXTENT_NONE)
-        return STK_OK;
-    value->present = 1;
     switch (value->kind) {
     case STK_KIND_TENSOR:
         return decode_tensor(reader, f, at, &value->tensor, err);
@@ -354,11 +373,25 @@ stk_status reader_read_sample(struct stk_reader *reader, uint64_t sample, struct
     if (!status)
         status = measure(reader, &at, sample, err);
     for (uint32_t f = 0; f < source->field_count && !status; f++) {
-        status = decode_value(reader, f, &at, &values[f], err);
+        values[f].kind = source->fields[f].field.kind;
+        values[f].present = reader->extents[f].object != EXTENT_NONE;
+        if (!values[f].present)
+            continue;
+        if (reader->encoded[f])
+            values[f].bytes = stored_bytes(reader, f);
+        else if (source->fields[f].field.media)
+            status = decode_media(reader, f, sample, &values[f].tensor, err);
+        else
+            status = decode_value(reader, f, &at, &values[f], err);
         if (status)
             dataset_explain(reader->dataset, sample, f, &reader->extents[f], err);
     }
     return status;
+}
+
+void reader_leave_encoded(struct stk_reader *reader, uint32_t field)
+{
+    reader->encoded[field] = 1;
 }
 
 /* The bytes that a gathered value is made of say little: columns that nobody asked for, and no
@@ -405,6 +438,19 @@ static stk_status stored_value(struct stk_reader *reader, uint64_t sample, uint3
     return status;
 }
 
+stk_status reader_stored(struct stk_reader *reader, uint64_t sample, uint32_t field,
+                         struct stk_bytes *bytes, struct stk_error *err)
+{
+    stk_status status =
+        dataset_resolve(reader->dataset, &sample, 1, reader->scratch, reader->extents, err);
+    *bytes = (struct stk_bytes){0};
+    if (status)
+        return status;
+    if (reader->extents[field].object == EXTENT_NONE)
+        return missing(reader, sample, field, err);
+    return stored_value(reader, sample, field, bytes, err);
+}
+
 stk_status stk_reader_bytes(struct stk_reader *reader, uint64_t position, uint32_t field,
                             struct stk_bytes *bytes, struct stk_error *err)
 {
@@ -439,8 +485,9 @@ stk_status stk_reader_new(struct stk_dataset *dataset, struct stk_reader **out,
     reader->starts = memory_zero(fields, sizeof *reader->starts);
     reader->shapes = memory_zero(fields, sizeof *reader->shapes);
     reader->numbers = memory_zero(fields, sizeof *reader->numbers);
+    reader->encoded = memory_zero(fields, sizeof *reader->encoded);
     if (!reader->scratch || !reader->extents || !reader->starts || !reader->shapes ||
-        !reader->numbers) {
+        !reader->numbers || !reader->encoded) {
         stk_reader_free(reader);
         return fail_memory(err, fields * sizeof *reader->extents);
     }
@@ -461,6 +508,8 @@ void stk_reader_free(struct stk_reader *reader)
     memory_free(reader->starts);
     memory_free(reader->shapes);
     memory_free(reader->numbers);
+    memory_free(reader->encoded);
+    media_reader_reset(&reader->media);
     stk_dataset_close(reader->dataset);
     memory_free(reader);
 }

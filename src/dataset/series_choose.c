@@ -5,7 +5,7 @@
 #include "base/checked.h"
 #include "base/fail.h"
 #include "base/memory.h"
-#include "dataset/name_guess.h"
+#include "base/name_guess.h"
 #include "dataset/series_state.h"
 
 /* What was asked for, over what the metadata says. */

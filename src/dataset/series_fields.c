@@ -3,8 +3,8 @@
 
 #include "base/fail.h"
 #include "base/memory.h"
+#include "base/name_guess.h"
 #include "dataset/dataset_fields.h"
-#include "dataset/name_guess.h"
 #include "dataset/series_state.h"
 
 /* The fields of a series: only those that are asked for are put into the index, in that order, so
@@ -167,7 +167,7 @@ static stk_status no_part(const struct series *series, const char *name, struct 
 
 static stk_status check_kind(uint32_t part, const struct field_spec *spec, struct stk_error *err)
 {
-    if (spec->kind == STK_KIND_AUTO || spec->kind == parts[part].kind)
+    if (spec->kind == STK_KIND_AUTO || (spec->kind == parts[part].kind && !spec->media))
         return STK_OK;
     return fail(err, STK_USAGE, "field \"%s\" of a series is %s, and cannot be read otherwise",
                 parts[part].name, parts[part].kind == STK_KIND_INT ? "an int" : "a tensor");

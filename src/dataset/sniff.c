@@ -72,14 +72,14 @@ const char *sniff_words(const struct stk_bytes *head)
     return is_text(head) ? text_words(head) : "bytes of no known kind";
 }
 
-/* "folder, npy, npz, raw, tar, series" */
+/* "folder, npy, npz, raw, tar, series, tokens" */
 static stk_status unknown_format(const char *name, struct stk_error *err)
 {
     struct text known = {0};
     for (uint32_t row = 0; format_at(row); row++)
         text_format(&known, "%s%s", row ? ", " : "", format_at(row)->name);
     stk_status status = fail(err, STK_USAGE, "there is no format \"%s\"", name);
-    fail_remedy(err, "formats: %s, series", known.data ? known.data : "");
+    fail_remedy(err, "formats: %s, series, tokens", known.data ? known.data : "");
     text_free(&known);
     return status;
 }

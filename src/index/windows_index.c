@@ -13,7 +13,11 @@
 #define WINDOWS_LIMIT (UINT64_C(1) << 62) /* sums of two such numbers fit */
 #define WINDOWS_MOST (UINT64_C(1) << 63)  /* samples */
 #define WINDOWS_BLOCK 64u                 /* samples resolved at a time */
-#define WINDOWS_FORMAT "series"
+
+static const char *windows_format(const struct windows_spec *spec)
+{
+    return spec->format ? spec->format : "series";
+}
 
 /* How a field's extents are made. */
 struct windows_rule {
@@ -193,6 +197,34 @@ static struct windows_reach windows_reach(const struct windows_index *self)
     return reach;
 }
 
+static stk_status windows_outside(const struct index_object *object, uint64_t row,
+                                  uint64_t row_bytes, struct stk_error *err)
+{
+    fail(err, STK_TRUNCATED, "the array has %llu bytes, too few for its row %llu of %llu bytes",
+         (unsigned long long)object->size, (unsigned long long)row, (unsigned long long)row_bytes);
+    fail_at(err, object->name, object->size);
+    return STK_TRUNCATED;
+}
+
+/* The same as windows_rows for files of the entities' own. */
+static stk_status windows_files(struct windows_index *self, const struct windows_spec *spec,
+                                uint32_t number, struct stk_error *err)
+{
+    uint64_t row_bytes = spec->fields[number].row_bytes, end;
+    struct index_field *to = &self->index.fields[number];
+    for (uint64_t i = 0; i < self->run_count; i++) {
+        const struct windows_run *run = &self->runs[i];
+        uint64_t last = run->last_row + (run->count - 1) * self->stride;
+        if (run->entity >= spec->object_count || row_bytes == 0 || self->min_history < self->window)
+            return fail(err, STK_CORRUPT, "field %s has no array", spec->fields[number].name);
+        const struct index_object *object = &spec->objects[run->entity];
+        if (!checked_mul(last + 1, row_bytes, &end) || end > object->size)
+            return windows_outside(object, last, row_bytes, err);
+    }
+    to->min_length = to->max_length = self->window * row_bytes;
+    return STK_OK;
+}
+
 /* Sets the lengths, and proves that no sample's rows lie outside their object. */
 static stk_status windows_rows(struct windows_index *self, const struct windows_spec *spec,
                                uint32_t number, const struct windows_reach *reach,
@@ -213,13 +245,8 @@ static stk_status windows_rows(struct windows_index *self, const struct windows_
         last = reach->table;
     }
     const struct index_object *object = &spec->objects[from->object];
-    if (!checked_mul(last + 1, from->row_bytes, &end) || end > object->size) {
-        fail(err, STK_TRUNCATED, "the array has %llu bytes, too few for its row %llu of %llu bytes",
-             (unsigned long long)object->size, (unsigned long long)last,
-             (unsigned long long)from->row_bytes);
-        fail_at(err, object->name, object->size);
-        return STK_TRUNCATED;
-    }
+    if (!checked_mul(last + 1, from->row_bytes, &end) || end > object->size)
+        return windows_outside(object, last, from->row_bytes, err);
     to->min_length = least * from->row_bytes; /* least <= most <= last + 1: they fit */
     to->max_length = most * from->row_bytes;
     return STK_OK;
@@ -242,6 +269,8 @@ static stk_status windows_set_fields(struct windows_index *self, const struct wi
             status = fail(err, STK_USAGE, "a sample of field %s has too many bytes", from->name);
         else if (to->is_value)
             to->min_length = to->max_length = sizeof(int64_t);
+        else if (from->part == WINDOWS_FILE)
+            status = windows_files(self, spec, i, err);
         else
             status = windows_rows(self, spec, i, &reach, err);
     }
@@ -273,7 +302,7 @@ static void windows_fill_image(struct windows_index *self, const struct windows_
     uint64_t at = 0;
     char *strings = (char *)image + header->sections[INDEX_STRINGS].offset;
     header->root = image_text(strings, &at, spec->root);
-    header->format = image_text(strings, &at, WINDOWS_FORMAT);
+    header->format = image_text(strings, &at, windows_format(spec));
     for (uint32_t i = 0; i < spec->field_count; i++)
         self->index.fields[i].name = strings + image_text(strings, &at, spec->fields[i].name);
     struct index_file_object *objects =
@@ -291,7 +320,8 @@ static stk_status windows_image(struct windows_index *self, const struct windows
 {
     struct index *index = &self->index;
     struct index_header *header = &index->header;
-    uint64_t strings = strlen(spec->root) + 1 + sizeof(WINDOWS_FORMAT), names = 0, blocks = 0;
+    uint64_t strings = strlen(spec->root) + strlen(windows_format(spec)) + 2;
+    uint64_t names = 0, blocks = 0;
     for (uint32_t i = 0; i < spec->field_count; i++)
         strings += strlen(spec->fields[i].name) + 1;
     for (uint32_t i = 0; i < spec->object_count; i++)
@@ -429,8 +459,10 @@ static void windows_past(const struct windows_index *self, const struct windows_
     for (uint32_t i = 0; i < block->count; i++, out += self->index.header.field_count) {
         uint64_t history = self->min_history + block->steps[i];
         uint64_t rows = history < self->window ? history : self->window;
-        uint64_t first = self->runs[block->runs[i]].last_row + block->steps[i] + 1 - rows;
-        *out = (struct extent){first * rule->row_bytes, rows * rule->row_bytes, rule->object};
+        const struct windows_run *run = &self->runs[block->runs[i]];
+        uint64_t first = run->last_row + block->steps[i] + 1 - rows;
+        uint32_t object = rule->part == WINDOWS_FILE ? (uint32_t)run->entity : rule->object;
+        *out = (struct extent){first * rule->row_bytes, rows * rule->row_bytes, object};
     }
 }
 
@@ -491,7 +523,7 @@ static stk_status windows_resolve(const struct index *index, const uint64_t *sam
         struct extent *row = out + (uint64_t)at * index->header.field_count;
         for (uint32_t f = 0; f < index->header.field_count; f++) {
             const struct windows_rule *rule = &self->rules[f];
-            if (rule->part == WINDOWS_PAST)
+            if (rule->part == WINDOWS_PAST || rule->part == WINDOWS_FILE)
                 windows_past(self, rule, &block, row + f);
             else if (rule->part == WINDOWS_FUTURE || rule->part == WINDOWS_LAST)
                 windows_ahead_rows(self, rule, &block, row + f);

@@ -23,6 +23,7 @@ enum windows_part {
     WINDOWS_FUTURE, /* rows t + gap + 1 .. t + gap + horizon */
     WINDOWS_LAST,   /* row t */
     WINDOWS_TABLE,  /* row `number` of a table with a row an entity */
+    WINDOWS_FILE,   /* as PAST, of object `number`: each entity has a file of its own */
     WINDOWS_ENTITY, /* the entity's number: EXTENT_VALUE */
     WINDOWS_START,  /* t - window + 1 - origin, an int64: EXTENT_VALUE */
     WINDOWS_MASK    /* how many rows of PAST are there: EXTENT_VALUE */
@@ -37,6 +38,7 @@ struct windows_field {
 };
 
 struct windows_spec {
+    const char *format;      /* what index_format gives; NULL: "series" */
     const char *root, *path; /* of the objects; of the metadata, for messages */
     const struct index_object *objects;
     uint32_t object_count;
@@ -50,7 +52,7 @@ struct windows_spec {
 
 /* STK_USAGE: window or stride 0, a window longer than any entity (with the longest one's name and
  * rows). Its sample count may be up to 2^63. Every extent was checked to lie in its object when
- * this returns. index_format gives "series", index_chunk_count 0. */
+ * this returns. index_chunk_count gives 0. */
 STK_CHECK stk_status windows_index_new(struct index **out, const struct windows_spec *spec,
                                        struct stk_error *err);
 

@@ -18,7 +18,8 @@ static void admit_runs(const struct stk_loader *loader, struct slot *slot)
         for (uint32_t f = 0; f < fields; f++) {
             const struct extent *extent = &slot->extents[(uint64_t)i * fields + f];
             struct box_need *need = &slot->need[f];
-            if (loader->layout.fields[f].place == PLACE_DENSE || extent->object == EXTENT_NONE)
+            const struct field_layout *layout = &loader->layout.fields[f];
+            if (layout->place == PLACE_DENSE || layout->pipeline || extent->object == EXTENT_NONE)
                 continue;
             slot->run_at[(uint64_t)i * fields + f] = need->run;
             if (!checked_add(need->run, box_round_up(extent->length), &need->run))

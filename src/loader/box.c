@@ -41,8 +41,11 @@ stk_status box_pool_new(struct box_pool **out, struct stk_dataset *dataset, uint
     return STK_OK;
 }
 
-static void box_drop_extra(struct box *box)
+/* counted: the budget that it is in. */
+static void box_drop_extra(struct box *box, struct budget *counted)
 {
+    budget_give(counted, box->extra_size);
+    box->extra_size = 0;
     while (box->extra) {
         struct box_extra *next = box->extra->next;
         memory_free(box->extra);
@@ -136,11 +139,13 @@ static void cut_field(struct cutter *cutter, const struct field_layout *layout, 
     if (shown->optional)
         field->present = cut(cutter, count, 1);
     if (layout->place == PLACE_DENSE) {
-        field->tensor = shown->shape;
-        field->tensor.rank = shown->shape.rank + 1;
+        field->tensor = layout->shape;
+        field->tensor.rank = layout->shape.rank + 1;
         memmove(field->tensor.shape + 1, field->tensor.shape, sizeof(int64_t) * (STK_MAX_RANK - 1));
         field->tensor.shape[0] = count;
         field->tensor.data = cut(cutter, count, layout->item);
+        if (layout->pads)
+            field->lengths = cut(cutter, count, sizeof(int64_t));
         return;
     }
     if (layout->place == PLACE_BYTES) {
@@ -154,6 +159,11 @@ static void cut_field(struct cutter *cutter, const struct field_layout *layout, 
         field->layout = STK_RAGGED_PAD;
         field->lengths = cut(cutter, count, sizeof(int64_t));
         field->tensor.data = cut(cutter, count, need->most);
+    }
+    if (layout->place == PLACE_FLAT) {
+        field->layout = STK_RAGGED_FLAT;
+        field->offsets = cut(cutter, (uint64_t)count + 1, sizeof(int64_t));
+        field->tensor.data = cut(cutter, 1, need->run); /* values are no longer than stored */
     }
 }
 
@@ -253,7 +263,7 @@ void box_give(struct box *box)
     if (!box)
         return;
     struct box_pool *pool = box->pool;
-    box_drop_extra(box);
+    box_drop_extra(box, &pool->budget);
     pthread_mutex_lock(&pool->lock);
     pool->holders--;
     pool_push(pool, box);
@@ -264,8 +274,8 @@ void box_give(struct box *box)
 
 void box_hand_over(struct box *box)
 {
-    budget_give(&box->pool->budget, box->size);
-    budget_force(&box->pool->caller, box->size);
+    budget_give(&box->pool->budget, box->size + box->extra_size);
+    budget_force(&box->pool->caller, box->size + box->extra_size);
 }
 
 void stk_batch_release(struct stk_batch *batch)
@@ -275,7 +285,7 @@ void stk_batch_release(struct stk_batch *batch)
     struct box *box = (struct box *)batch;
     struct box_pool *pool = box->pool;
     budget_give(&pool->caller, box->size);
-    box_drop_extra(box);
+    box_drop_extra(box, &pool->caller);
     pthread_mutex_lock(&pool->lock);
     pool->holders--;
     if (!pool->closed && pool->free_count < POOL_KEEPS && budget_try(&pool->budget, box->size))
@@ -287,12 +297,17 @@ void stk_batch_release(struct stk_batch *batch)
 
 void *box_extra(struct box *box, uint64_t len)
 {
-    struct box_extra *extra = memory_alloc(sizeof *extra + len);
+    uint64_t size;
+    if (!checked_add(len, sizeof(struct box_extra), &size) || size > INT64_MAX)
+        return NULL;
+    struct box_extra *extra = memory_alloc(size);
     if (!extra)
         return NULL;
+    budget_force(&box->pool->budget, size);
     pthread_mutex_lock(&box->pool->lock); /* two spans of one box may want some */
     extra->next = box->extra;
     box->extra = extra;
+    box->extra_size += size;
     pthread_mutex_unlock(&box->pool->lock);
     return extra->data;
 }

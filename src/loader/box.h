@@ -11,20 +11,27 @@
 
 #include "stoker/loader.h"
 #include "dataset/dataset_view.h"
+#include "pipeline/pipeline.h"
 #include "work/budget.h"
 
 enum place {
     PLACE_DENSE, /* (count, ...) one tensor, every sample in its place */
     PLACE_BYTES, /* runs of bytes, one after the other */
     PLACE_LIST,  /* a tensor a sample, one after the other */
-    PLACE_PAD    /* as LIST at first; then padded into one tensor */
+    PLACE_PAD,   /* as LIST at first; then padded into one tensor */
+    PLACE_FLAT   /* as LIST at first; then all rows in one tensor */
 };
 
 /* How a field is laid out in every batch of a loader. */
 struct field_layout {
     const struct dataset_field *field;
     enum place place;
-    uint64_t item; /* DENSE: bytes of one sample */
+    uint64_t item;           /* DENSE: bytes of one sample */
+    struct stk_tensor shape; /* DENSE: of one sample; data NULL */
+    /* Values go through a pipeline, from their stored bytes to their place. NULL: none */
+    struct pipeline *pipeline;
+    int pads;         /* the chain may pad: lengths come beside */
+    uint32_t classes; /* an int that becomes float32 (classes), 1 at its number; 0: stays an int */
     uint32_t side; /* bytes beside the batch a sample: the head before its payload, or a number in
                       ASCII; 0 for none */
     uint64_t side_at; /* where they begin in a slot's side memory */
@@ -46,8 +53,13 @@ struct layout {
     uint64_t rows; /* bytes of one sample in a span's memory: rows read before they are gathered */
     int optional;  /* some field may be missing */
     int gathers;   /* some field is gathered */
-    int variable;  /* some field is not DENSE: a box's size depends on its samples */
+    int variable;  /* the lengths of stored values decide a box's size */
     int mask;
+    uint32_t pipelines; /* fields that have one */
+    int decodes;        /* some field is encoded media: a sample is much work */
+    uint64_t encoded;   /* most stored bytes of one sample in fields with a pipeline */
+    uint64_t decoded;   /* bytes of one sample while it is in the works, roughly */
+    uint64_t mix;       /* bytes that transforms of batches need beside each */
 };
 
 /* What the variable fields of one batch need. */
@@ -62,14 +74,16 @@ static inline uint64_t box_round_up(uint64_t bytes)
     return (bytes + BOX_ALIGN - 1) & ~(uint64_t)(BOX_ALIGN - 1);
 }
 
-struct box_extra; /* memory a substitute needed beyond what was admitted */
+struct box_extra; /* memory beyond what was admitted: decoded values of their own shapes, or what
+                     a substitute needed */
 
 struct box {
     struct stk_batch batch; /* first: the caller's pointer is the box's */
     struct box_pool *pool;
-    uint64_t size;    /* of the mapping */
-    struct box *next; /* in the pool */
-    struct box_extra *extra;
+    uint64_t size;           /* of the mapping */
+    struct box *next;        /* in the pool */
+    struct box_extra *extra; /* under the pool's lock, as its size */
+    uint64_t extra_size;
     /* for whoever fills it, by field */
     struct stk_batch_field *fields;
     uint8_t **runs; /* where the values of a variable field lie */
@@ -104,13 +118,18 @@ void box_give(struct box *box);
 /* To the caller: no longer counted against the budget. */
 void box_hand_over(struct box *box);
 
-/* len bytes that live as long as the batch; NULL when memory is short. */
+/* len bytes that live as long as the batch, counted over the budget if need be; NULL when memory is
+ * short. */
 void *box_extra(struct box *box, uint64_t len);
 
 /* Internal arrays behind the caller's const pointers. */
 static inline int64_t *box_lengths(const struct stk_batch_field *field)
 {
     return (int64_t *)(uintptr_t)field->lengths;
+}
+static inline int64_t *box_offsets(const struct stk_batch_field *field)
+{
+    return (int64_t *)(uintptr_t)field->offsets;
 }
 static inline struct stk_tensor *box_items(const struct stk_batch_field *field)
 {

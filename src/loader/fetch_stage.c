@@ -5,6 +5,7 @@
 
 #include "base/fail.h"
 #include "loader/fill_stage.h"
+#include "loader/media_stage.h"
 
 /* Where maps reach the disk, values from this size on are read: a queue keeps a disk busier than
  * faults. */
@@ -22,7 +23,10 @@ static void piece_aim(struct piece *piece, struct span *span, const struct field
     const struct stk_batch_field *field = &slot->box->fields[f];
     piece->head = slot_side(slot, layout, place);
     piece->head_len = layout->side;
-    if (layout->place != PLACE_DENSE) {
+    if (layout->pipeline) { /* where it goes is known when all of the span are: media_place */
+        slot->run_at[piece->value] = span->encoded_used;
+        span->encoded_used += box_round_up(piece->length);
+    } else if (layout->place != PLACE_DENSE) {
         piece->head_len = 0;
         piece->to = slot->box->runs[f] + slot->run_at[piece->value];
     } else if (layout->field->field.kind == STK_KIND_INT) {
@@ -39,7 +43,7 @@ static void piece_aim(struct piece *piece, struct span *span, const struct field
 
 static int value_is_expected(const struct field_layout *layout, const struct extent *extent)
 {
-    if (layout->place != PLACE_DENSE)
+    if (layout->place != PLACE_DENSE || layout->pipeline)
         return 1;
     if (layout->gather)
         return extent->length == layout->full || (extent->length && extent->length < layout->full &&
@@ -98,15 +102,22 @@ static enum how fetch_value(struct worker *worker, struct span *span, uint32_t p
     if (extent->object >= objects) {
         const uint8_t *data = chunk_cache_data(loader->chunks, extent->object - objects);
         slot->from[value] = data ? data + extent->offset : NULL;
+        if (layout->pipeline)
+            return data ? HOW_PLACED : HOW_ODD;
         span->copies += data != NULL;
         return data ? HOW_MEMORY : HOW_ODD;
     }
+    slot->from[value] = NULL;
     if (extent->length == 0)
         return HOW_PLACED;
     if (loader->mapped && (extent->length < READ_WHEN_COLD || !worker->cold)) {
         const uint8_t *map = map_of(worker, f, extent->object);
         if (map && worker->cold)
             map_ask(map + extent->offset, extent->length);
+        if (map && layout->pipeline) {
+            slot->from[value] = map + extent->offset;
+            return HOW_ENCODED;
+        }
         if (map)
             return value_is_mapped(span, value, map + extent->offset, extent->length);
     }
@@ -252,12 +263,15 @@ void fetch_step(struct worker *worker, struct span *span)
     uint32_t fields = worker->loader->layout.field_count;
     stk_status status = fetch_resolve(worker, span);
     span->piece_count = span->read_count = span->open = span->copies = 0;
+    span->encoded_used = 0;
     for (uint32_t f = 0; f < fields; f++)
         worker->maps[f].object = EXTENT_NONE;
     for (uint32_t i = 0; i < span->count && !status; i++)
         fetch_sample(worker, span, span->first + i);
     if (status)
         memset(slot->how + (uint64_t)span->first * fields, HOW_ODD, (size_t)span->count * fields);
+    if (span->encoded_used)
+        media_place(worker, span);
     if (span->piece_count) {
         reads_build(worker, span);
         reads_submit(worker, span);

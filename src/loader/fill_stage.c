@@ -8,6 +8,8 @@
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/shape.h"
+#include "loader/batch_transform.h"
+#include "loader/media_stage.h"
 #include "store/guard.h"
 
 #define SUBSTITUTE_TRIES 16
@@ -129,9 +131,11 @@ static void copy_each(struct copy_job job)
 }
 
 /* Asked only after a copy that took long: the question is a system call. */
-static void worker_look_for_faults(struct worker *worker)
+void fill_look_for_faults(struct worker *worker, uint64_t bytes, int64_t ns)
 {
     struct rusage usage;
+    if ((uint64_t)ns <= bytes + COLD_NS)
+        return;
     if (getrusage(RUSAGE_THREAD, &usage) || usage.ru_majflt == worker->faults)
         return;
     worker->faults = usage.ru_majflt;
@@ -148,9 +152,7 @@ static void fill_copy(struct worker *worker, struct span *span)
     int64_t begin = clock_now();
     if (guard_run(copy_span, &job))
         copy_each(job);
-    uint64_t bytes = span->count * worker->loader->layout.item;
-    if ((uint64_t)(clock_now() - begin) > bytes + COLD_NS)
-        worker_look_for_faults(worker);
+    fill_look_for_faults(worker, span->count * worker->loader->layout.item, clock_now() - begin);
     atomic_store_explicit(&worker->copies, worker->copies + span->copies, memory_order_relaxed);
 }
 
@@ -184,7 +186,7 @@ static stk_status value_finish(struct worker *worker, const struct codec_ops *co
 static struct stk_tensor dense_item(const struct slot *slot, const struct field_layout *layout,
                                     uint32_t place, uint32_t f)
 {
-    struct stk_tensor item = layout->field->field.shape;
+    struct stk_tensor item = layout->shape;
     item.data = (uint8_t *)slot->box->fields[f].tensor.data + layout->item * place;
     return item;
 }
@@ -213,6 +215,39 @@ static void finish_mask(const struct slot *slot, const struct field_layout *layo
     memset(to + layout->item - ones, 1, ones);
 }
 
+/* A number into its place: as it is, or as a 1 in a row of zeros, one a class. */
+static stk_status put_number(const struct field_layout *layout, struct slot *slot, uint32_t place,
+                             uint32_t f, int64_t number, struct stk_error *err)
+{
+    void *data = slot->box->fields[f].tensor.data;
+    if (!layout->classes) {
+        ((int64_t *)data)[place] = number;
+        return STK_OK;
+    }
+    if (number < 0 || number >= layout->classes) {
+        stk_status status =
+            fail(err, STK_CORRUPT, "class %lld of %u classes", (long long)number, layout->classes);
+        fail_remedy(err, "classes= in batch_transforms must be more than the largest class number");
+        return status;
+    }
+    float *row = (float *)data + (uint64_t)layout->classes * place;
+    memset(row, 0, layout->item);
+    row[number] = 1;
+    return STK_OK;
+}
+
+static stk_status finish_number(struct worker *worker, struct slot *slot, uint32_t place,
+                                uint32_t f, struct stk_error *err)
+{
+    const struct field_layout *layout = &worker->loader->layout.fields[f];
+    uint32_t value = place * worker->loader->layout.field_count + f;
+    int64_t number;
+    struct stk_tensor to = {.data = &number, .dtype = STK_I64};
+    struct stk_bytes text = {slot_side(slot, layout, place), slot->extents[value].length};
+    stk_status status = layout->field->codec->decode(&text, &to, err);
+    return status ? status : put_number(layout, slot, place, f, number, err);
+}
+
 static stk_status finish_dense(struct worker *worker, struct slot *slot, uint32_t place, uint32_t f,
                                struct stk_error *err)
 {
@@ -220,10 +255,8 @@ static stk_status finish_dense(struct worker *worker, struct slot *slot, uint32_
     const struct dataset_field *field = layout->field;
     struct stk_tensor item = dense_item(slot, layout, place, f);
     struct stk_bytes head = {.data = slot_side(slot, layout, place), .len = field->head};
-    if (field->field.kind == STK_KIND_INT) {
-        head.len = slot->extents[place * worker->loader->layout.field_count + f].length;
-        return field->codec->decode(&head, &item, err);
-    }
+    if (field->field.kind == STK_KIND_INT)
+        return finish_number(worker, slot, place, f, err);
     if (head_is_known(field, head.data))
         return STK_OK;
     return value_finish(worker, field->codec, &head, &item, err);
@@ -268,7 +301,11 @@ static void value_missing(const struct layout *layout, struct slot *slot, uint32
         box_present(field)[place] = 0;
     if (shape->place == PLACE_DENSE)
         memset((uint8_t *)field->tensor.data + shape->item * place, 0, shape->item);
-    else if (shape->place == PLACE_BYTES)
+    if (shape->place == PLACE_DENSE && shape->pads)
+        box_lengths(field)[place] = 0;
+    if (shape->place == PLACE_DENSE)
+        return;
+    if (shape->place == PLACE_BYTES)
         box_bytes(field)[place] = (struct stk_bytes){0};
     else
         box_items(field)[place] = (struct stk_tensor){0};
@@ -288,10 +325,13 @@ static stk_status finish_value(struct worker *worker, const struct span *span, u
     }
     if (field->present)
         box_present(field)[place] = 1;
+    if (layout->fields[f].pipeline)
+        return media_fill(worker, span, place, f, err);
     if (how == HOW_VALUE && layout->fields[f].field->is_mask)
         finish_mask(slot, &layout->fields[f], place, f);
     else if (how == HOW_VALUE)
-        ((int64_t *)field->tensor.data)[place] = (int64_t)slot->extents[value].offset;
+        return put_number(&layout->fields[f], slot, place, f, (int64_t)slot->extents[value].offset,
+                          err);
     if (how != HOW_PLACED)
         return STK_OK;
     if (layout->fields[f].gather) {
@@ -349,6 +389,8 @@ static stk_status store_value(struct worker *worker, struct slot *slot, uint32_t
     }
     if (field->present)
         box_present(field)[place] = 1;
+    if (layout->field->field.kind == STK_KIND_INT)
+        return put_number(layout, slot, place, f, *(const int64_t *)value->tensor.data, err);
     if (layout->place == PLACE_DENSE) {
         struct stk_tensor item = dense_item(slot, layout, place, f);
         if (!shape_same(&value->tensor, &item))
@@ -393,17 +435,32 @@ static stk_status chunk_failure(struct worker *worker, const struct slot *slot, 
     return STK_OK;
 }
 
+/* Reads what is there; fields with a pipeline are its to decode. */
+static stk_status worker_reader_new(struct worker *worker, struct stk_error *err)
+{
+    const struct layout *layout = &worker->loader->layout;
+    stk_status status = stk_reader_new(worker->loader->dataset, &worker->reader, err);
+    for (uint32_t f = 0; !status && f < layout->field_count; f++)
+        if (layout->fields[f].pipeline)
+            reader_leave_encoded(worker->reader, f);
+    return status;
+}
+
 static stk_status fill_alone(struct worker *worker, struct slot *slot, uint32_t place,
                              uint64_t sample, struct stk_error *err)
 {
     struct stk_loader *loader = worker->loader;
     stk_status status = STK_OK;
     if (!worker->reader)
-        status = stk_reader_new(loader->dataset, &worker->reader, err);
+        status = worker_reader_new(worker, err);
     if (!status)
         status = reader_read_sample(worker->reader, sample, worker->values, err);
     for (uint32_t f = 0; !status && f < loader->layout.field_count; f++) {
-        status = store_value(worker, slot, place, f, &worker->values[f], err);
+        const struct media_alone media = {place, f, sample, worker->values[f].bytes};
+        if (loader->layout.fields[f].pipeline && worker->values[f].present)
+            status = media_fill_alone(worker, slot, &media, err);
+        else
+            status = store_value(worker, slot, place, f, &worker->values[f], err);
         int own =
             sample == slot->samples[place]; /* else the extents are of the one it stands in for */
         if (status)
@@ -486,6 +543,8 @@ void fill_step(struct worker *worker, struct span *span)
             fill_sample(worker, span, i);
     if (worker->loader->layout.gathers)
         window_gather_fence();
+    if (worker->loader->layout.pipelines)
+        media_count(worker);
     trace_end(worker->ring, begin, "fill", span->slot->position,
               span->count * worker->loader->layout.item);
 }
@@ -500,6 +559,8 @@ int fill_part_done(struct stk_loader *loader, struct slot *slot)
     if (slot_finish(slot, &loader->layout, &bad.place, &bad.error)) {
         fail_sample(&bad.error, slot->samples[bad.place], NULL, 0);
         slot_add_bad(slot, &bad); /* no other thread has the slot now */
+    } else if (loader->mixes && slot_is_whole(slot)) {
+        batch_transform_run(loader->mixes, slot, loader->plan->seed);
     }
     return 1;
 }

@@ -11,6 +11,10 @@
 #define FILL_LONG 512
 #define FILL_LINE 64
 
+/* A copy of so many bytes from a map took that long: when it went to the disk, the next spans are
+ * taken for cold. */
+void fill_look_for_faults(struct worker *worker, uint64_t bytes, int64_t ns);
+
 /* Needs no thread; run when all reads of the span are back. */
 void fill_step(struct worker *worker, struct span *span);
 /* One part of a slot is finished. 1: it was the last, and the batch is complete; the caller stores

@@ -3,6 +3,7 @@
 #include "base/checked.h"
 #include "base/fail.h"
 #include "base/memory.h"
+#include "loader/chain_layout.h"
 
 static enum place field_place(const struct stk_field *field, enum stk_ragged ragged)
 {
@@ -12,6 +13,7 @@ static enum place field_place(const struct stk_field *field, enum stk_ragged rag
         return PLACE_BYTES;
     return ragged == STK_RAGGED_PAD    ? PLACE_PAD
            : ragged == STK_RAGGED_LIST ? PLACE_LIST
+           : ragged == STK_RAGGED_FLAT ? PLACE_FLAT
                                        : PLACE_DENSE;
 }
 
@@ -32,8 +34,10 @@ static int field_is_made(const struct dataset_field *field)
 static void field_init_rows(struct field_layout *layout, uint64_t *rows)
 {
     const struct dataset_field *field = layout->field;
-    layout->gather = field->gather;
     layout->full = STK_NOWHERE;
+    if (layout->pipeline)
+        return;
+    layout->gather = field->gather;
     if (layout->place == PLACE_DENSE && field->field.kind == STK_KIND_TENSOR)
         layout->full = field->head + field->payload;
     if (!layout->gather)
@@ -49,15 +53,16 @@ static void field_init_rows(struct field_layout *layout, uint64_t *rows)
     *rows += box_round_up(layout->full);
 }
 
-static stk_status field_init(struct field_layout *layout, const struct dataset_field *field,
-                             enum stk_ragged ragged, struct stk_error *err)
+/* A field that is taken as it is stored. */
+static stk_status field_init(struct field_layout *layout, enum stk_ragged ragged,
+                             struct stk_error *err)
 {
-    layout->field = field;
+    const struct dataset_field *field = layout->field;
     layout->place = field_place(&field->field, ragged);
     if (layout->place != PLACE_BYTES && (field_is_row(field) || field_is_made(field)))
         layout->place = PLACE_DENSE;
     if (layout->place != PLACE_BYTES && layout->place != PLACE_LIST &&
-        field->field.shape.rank >= STK_MAX_RANK) {
+        layout->place != PLACE_FLAT && field->field.shape.rank >= STK_MAX_RANK) {
         stk_status status = fail(err, STK_UNSUPPORTED,
                                  "a tensor of %d axes has no room for the "
                                  "batch's axis (%d at most)",
@@ -76,44 +81,87 @@ static stk_status field_init(struct field_layout *layout, const struct dataset_f
                     field->field.name);
         return status;
     }
+    layout->shape = field->field.shape;
     layout->item = field->field.kind == STK_KIND_INT ? sizeof(int64_t) : field->payload;
     layout->side = field->field.kind == STK_KIND_INT ? DATASET_MAX_INT_LENGTH : field->head;
     return STK_OK;
 }
 
-stk_status layout_init(struct layout *layout, const struct stk_dataset *dataset,
-                       const struct stk_loader_options *options, uint32_t capacity,
-                       struct stk_error *err)
+/* What the loader needs to know of all fields with a pipeline together. */
+static void sum_pipeline(struct layout *layout, const struct field_layout *field)
 {
-    uint32_t count = stk_dataset_field_count(dataset);
+    const struct dataset_field *stored = field->field;
+    layout->pipelines++;
+    layout->decodes |= stored->field.media != STK_MEDIA_TENSOR;
+    layout->encoded += box_round_up(stored->max_length);
+    layout->decoded += 2 * stored->payload + field->item;
+}
+
+static stk_status layout_add(struct layout *layout, uint32_t f,
+                             const struct layout_request *request, struct stk_error *err)
+{
+    struct field_layout *field = &layout->fields[f];
+    field->field = dataset_field(request->dataset, f);
+    stk_status status = chain_layout_field(field, f, request, err);
+    if (!status && field->pipeline)
+        sum_pipeline(layout, field);
+    else if (!status)
+        status = field_init(field, request->options->ragged, err);
+    if (status)
+        return status;
+    field_init_rows(field, &layout->rows);
+    layout->variable |= field->place != PLACE_DENSE && !field->pipeline;
+    layout->optional |= field->field->field.optional;
+    layout->gathers |= field->gather != NULL;
+    layout->item += field->item;
+    field->side_at = layout->side_size;
+    layout->side_size += (uint64_t)field->side * layout->capacity;
+    return STK_OK;
+}
+
+static stk_status check_size(const struct layout *layout, struct stk_error *err)
+{
     uint64_t total;
-    *layout = (struct layout){.field_count = count, .capacity = capacity};
-    layout->fields = memory_zero(count, sizeof *layout->fields);
-    if (!layout->fields)
-        return fail_memory(err, count * sizeof *layout->fields);
-    for (uint32_t f = 0; f < count; f++) {
-        struct field_layout *field = &layout->fields[f];
-        stk_status status = field_init(field, dataset_field(dataset, f), options->ragged, err);
-        if (status)
-            return status;
-        field_init_rows(field, &layout->rows);
-        layout->variable |= field->place != PLACE_DENSE;
-        layout->optional |= field->field->field.optional;
-        layout->gathers |= field->gather != NULL;
-        layout->item += field->item;
-        field->side_at = layout->side_size;
-        layout->side_size += (uint64_t)field->side * capacity;
-    }
-    if ((uint64_t)capacity * count > UINT32_MAX) /* values of a batch are numbered in 32 bits */
-        return fail(err, STK_LIMIT, "a batch of %u samples of %u fields each", capacity, count);
-    if (!checked_mul(layout->item, capacity, &total) || total > INT64_MAX)
-        return fail(err, STK_LIMIT, "a batch of %u samples of %llu bytes each", capacity,
+    if (!checked_mul(layout->item, layout->capacity, &total) || total > INT64_MAX)
+        return fail(err, STK_LIMIT, "a batch of %u samples of %llu bytes each", layout->capacity,
                     (unsigned long long)layout->item);
     return STK_OK;
 }
 
+stk_status layout_init(struct layout *layout, const struct layout_request *request,
+                       struct stk_error *err)
+{
+    uint32_t count = stk_dataset_field_count(request->dataset);
+    *layout = (struct layout){.field_count = count, .capacity = request->capacity};
+    layout->fields = memory_zero(count, sizeof *layout->fields);
+    if (!layout->fields)
+        return fail_memory(err, count * sizeof *layout->fields);
+    stk_status status = chain_layout_check(request, err);
+    for (uint32_t f = 0; f < count && !status; f++)
+        status = layout_add(layout, f, request, err);
+    if (status)
+        return status;
+    if ((uint64_t)layout->capacity * count > UINT32_MAX) /* values are numbered in 32 bits */
+        return fail(err, STK_LIMIT, "a batch of %u samples of %u fields each", layout->capacity,
+                    count);
+    return check_size(layout, err);
+}
+
+stk_status layout_spread(struct layout *layout, uint32_t f, uint32_t classes, struct stk_error *err)
+{
+    struct field_layout *field = &layout->fields[f];
+    layout->item -= field->item;
+    field->classes = classes;
+    field->shape = (struct stk_tensor){.dtype = STK_F32, .rank = 1, .shape = {classes}};
+    field->item = stk_tensor_size(&field->shape);
+    layout->item += field->item;
+    return check_size(layout, err);
+}
+
 void layout_reset(struct layout *layout)
 {
+    for (uint32_t f = 0; layout->fields && f < layout->field_count; f++)
+        pipeline_free(layout->fields[f].pipeline);
     memory_free(layout->fields);
     *layout = (struct layout){0};
 }
@@ -121,9 +169,11 @@ void layout_reset(struct layout *layout)
 uint64_t layout_typical(const struct layout *layout)
 {
     uint64_t bytes = layout->item;
-    for (uint32_t f = 0; f < layout->field_count; f++)
+    for (uint32_t f = 0; f < layout->field_count; f++) {
+        const struct dataset_field *field = layout->fields[f].field;
         if (layout->fields[f].place != PLACE_DENSE)
-            bytes +=
-                (layout->fields[f].field->min_length + layout->fields[f].field->max_length) / 2;
+            bytes += layout->fields[f].pipeline ? field->payload
+                                                : (field->min_length + field->max_length) / 2;
+    }
     return bytes ? bytes : 1;
 }

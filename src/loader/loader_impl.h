@@ -20,6 +20,7 @@
 #include "store/store.h"
 #include "trace/trace.h"
 
+struct batch_transform;
 struct worker;
 
 struct stk_loader {
@@ -27,6 +28,7 @@ struct stk_loader {
     struct stk_dataset *dataset; /* a reference of its own */
     struct plan *plan;
     struct layout layout;
+    struct batch_transform *mixes; /* what is done with whole batches; NULL: nothing */
     struct box_pool *pool;
     struct chunk_cache *chunks; /* NULL: none; under lock but where its header says */
     struct trace *trace;

@@ -7,6 +7,7 @@
 #include "base/fail.h"
 #include "base/memory.h"
 #include "loader/admit.h"
+#include "loader/batch_transform.h"
 #include "loader/layout.h"
 #include "loader/loader_impl.h"
 #include "loader/worker.h"
@@ -20,6 +21,7 @@
 #define DEPTH_LEAST 3          /* one being filled, one ready, one in between */
 #define DEPTH_MOST 8
 #define SAMPLES_AN_OBJECT 4 /* from here on an object is worth a map */
+#define SPAN_DECODED 4      /* samples of media in one claim: each is much work */
 
 /* --- choosing --------------------------------------------------------------------------------- */
 
@@ -28,6 +30,8 @@ static void choose_span(struct stk_loader *loader)
     uint64_t fit = SPAN_BYTES / (layout_typical(&loader->layout) + loader->layout.rows);
     uint64_t fair = loader->layout.capacity / (2 * (uint64_t)loader->worker_count);
     uint64_t span = fit < fair ? fit : fair;
+    if (loader->layout.decodes && span > SPAN_DECODED)
+        span = SPAN_DECODED;
     loader->span = span < 1 ? 1 : (uint32_t)span;
 }
 
@@ -92,7 +96,8 @@ static stk_status check_budget(struct stk_loader *loader, uint64_t limit, struct
         largest = chunk.decoded > largest ? chunk.decoded : largest;
     }
     uint64_t chunks = chunks_at_once(loader) * largest;
-    uint64_t least = loader->fixed_bytes + chunks;
+    uint64_t works = loader->layout.decoded + 2 * loader->span * loader->layout.encoded;
+    uint64_t least = loader->fixed_bytes + chunks + loader->worker_count * works;
     if (!loader->layout.variable)
         least += box_size(&loader->layout, loader->layout.capacity, NULL);
     if (least <= limit)
@@ -170,14 +175,29 @@ static stk_status make_trace(struct stk_loader *loader, const char *path, struct
     return status;
 }
 
+static stk_status make_layout(struct stk_loader *loader, const struct stk_loader_options *options,
+                              struct stk_error *err)
+{
+    const struct layout_request request = {
+        .dataset = loader->dataset,
+        .options = options,
+        .plugins = loader->context ? loader->context->plugins : NULL,
+        .capacity = plan_capacity(loader->plan),
+    };
+    stk_status status = layout_init(&loader->layout, &request, err);
+    if (!status && options->batch_transforms)
+        status =
+            batch_transform_new(&loader->mixes, &loader->layout, options->batch_transforms, err);
+    return status;
+}
+
 static stk_status make_parts(struct stk_loader *loader, const struct stk_loader_options *options,
                              struct stk_error *err)
 {
     uint64_t limit = options->memory ? options->memory : MEMORY_DEFAULT;
     stk_status status = plan_new(&loader->plan, loader->dataset, options, err);
     if (!status)
-        status = layout_init(&loader->layout, loader->dataset, options, plan_capacity(loader->plan),
-                             err);
+        status = make_layout(loader, options, err);
     if (status)
         return status;
     loader->layout.mask = loader->plan->last == STK_LAST_MASK;
@@ -283,6 +303,7 @@ void stk_loader_close(struct stk_loader *loader)
     plan_cursor_reset(&loader->cursor);
     plan_cursor_reset(&loader->peek);
     plan_free(loader->plan);
+    batch_transform_free(loader->mixes);
     layout_reset(&loader->layout);
     stk_dataset_close(loader->dataset);
     memory_free(loader->workers);

@@ -9,7 +9,7 @@
 uint64_t slot_size(const struct layout *layout)
 {
     uint64_t values = (uint64_t)layout->capacity * layout->field_count;
-    return layout->capacity * sizeof(uint64_t) + layout->side_size +
+    return layout->capacity * sizeof(uint64_t) + layout->side_size + layout->mix +
            values * (sizeof(struct extent) + sizeof(uint8_t *) + 1 + sizeof(uint64_t)) +
            layout->field_count * sizeof(struct box_need);
 }
@@ -25,8 +25,9 @@ stk_status slot_init(struct slot *slot, const struct layout *layout, struct stk_
     slot->run_at = memory_zero(values, sizeof *slot->run_at);
     slot->need = memory_zero(layout->field_count, sizeof *slot->need);
     slot->side = memory_zero(1, layout->side_size + 1);
+    slot->mix = memory_zero(1, layout->mix + 1);
     if (!slot->samples || !slot->extents || !slot->from || !slot->how || !slot->run_at ||
-        !slot->need || !slot->side) {
+        !slot->need || !slot->side || !slot->mix) {
         slot_reset(slot);
         return fail_memory(err, slot_size(layout));
     }
@@ -44,8 +45,17 @@ void slot_reset(struct slot *slot)
     memory_free(slot->run_at);
     memory_free(slot->need);
     memory_free(slot->side);
+    memory_free(slot->mix);
     memory_free(slot->chunks);
     *slot = (struct slot){0};
+}
+
+int slot_is_whole(const struct slot *slot)
+{
+    const struct slot_bad *bad = slot->bad;
+    while (bad && bad->substitute != STK_NOWHERE)
+        bad = bad->next;
+    return !bad;
 }
 
 void slot_drop_bad(struct slot *slot)
@@ -77,14 +87,19 @@ void slot_add_bad(struct slot *slot, const struct slot_bad *bad)
     *link = entry;
 }
 
-/* --- padding ---------------------------------------------------------------------------------- */
+/* --- padding and joining ---------------------------------------------------------------------- */
 
-/* The padded shape of `count` items: the first axis grows to the longest, the others must agree. */
-static stk_status pad_shape(const struct stk_batch_field *field, uint32_t count,
-                            struct stk_tensor *whole, uint32_t *bad, struct stk_error *err)
+/* What `count` items have in common: all but the first axis must agree. */
+struct rows {
+    struct stk_tensor one; /* the first item that is there */
+    int64_t longest, total;
+};
+
+static stk_status rows_agree(const struct stk_batch_field *field, uint32_t count, struct rows *rows,
+                             uint32_t *bad, struct stk_error *err)
 {
     const struct stk_tensor *items = field->items, *first = NULL;
-    int64_t rows = 0;
+    *rows = (struct rows){0};
     for (uint32_t i = 0; i < count; i++) {
         if (items[i].data == NULL) /* missing: no rows */
             continue;
@@ -93,17 +108,20 @@ static stk_status pad_shape(const struct stk_batch_field *field, uint32_t count,
         if (items[i].rank < 1 || items[i].rank >= STK_MAX_RANK ||
             !shape_same_rows(first, &items[i])) {
             *bad = i;
-            return fail(err, STK_SHAPE,
-                        "only the first axis can be padded, but samples of one batch differ in the "
-                        "others");
+            return field->layout == STK_RAGGED_PAD
+                       ? fail(err, STK_SHAPE,
+                              "only the first axis can be padded, but samples of one batch differ "
+                              "in the others")
+                       : fail(err, STK_SHAPE,
+                              "only the first axis can be joined, but samples of one batch differ "
+                              "in the others");
         }
-        rows = items[i].shape[0] > rows ? items[i].shape[0] : rows;
+        rows->longest = items[i].shape[0] > rows->longest ? items[i].shape[0] : rows->longest;
+        rows->total += items[i].shape[0];
     }
-    *whole = first ? *first : field->field->shape;
-    whole->rank++;
-    memmove(whole->shape + 1, whole->shape, sizeof(int64_t) * (STK_MAX_RANK - 1));
-    whole->shape[0] = count;
-    whole->shape[1] = rows;
+    rows->one = first ? *first : field->field->shape;
+    if (rows->one.rank < 1)
+        rows->one = (struct stk_tensor){.dtype = rows->one.dtype, .rank = 1};
     return STK_OK;
 }
 
@@ -111,10 +129,15 @@ static stk_status pad_field(struct slot *slot, uint32_t f, uint32_t *bad, struct
 {
     struct stk_batch_field *field = &slot->box->fields[f];
     uint32_t count = slot->share.count;
-    struct stk_tensor whole;
-    stk_status status = pad_shape(field, count, &whole, bad, err);
+    struct rows rows;
+    stk_status status = rows_agree(field, count, &rows, bad, err);
     if (status || count == 0)
         return status;
+    struct stk_tensor whole = rows.one;
+    whole.rank++;
+    memmove(whole.shape + 1, whole.shape, sizeof(int64_t) * (STK_MAX_RANK - 1));
+    whole.shape[0] = count;
+    whole.shape[1] = rows.longest;
     uint64_t stride = stk_tensor_size(&whole) / count;
     whole.data = field->tensor.data;
     if (stride > slot->need[f].most) /* a substitute was longer than all that was admitted */
@@ -134,6 +157,36 @@ static stk_status pad_field(struct slot *slot, uint32_t f, uint32_t *bad, struct
     return STK_OK;
 }
 
+/* All rows, one sample's behind the other's. */
+static stk_status join_field(struct slot *slot, uint32_t f, uint32_t *bad, struct stk_error *err)
+{
+    struct stk_batch_field *field = &slot->box->fields[f];
+    int64_t *offsets = box_offsets(field);
+    struct rows rows;
+    stk_status status = rows_agree(field, slot->share.count, &rows, bad, err);
+    if (status)
+        return status;
+    struct stk_tensor whole = rows.one;
+    whole.shape[0] = rows.total;
+    uint64_t size = stk_tensor_size(&whole), at = 0;
+    whole.data = field->tensor.data;
+    if (size > slot->need[f].run)
+        whole.data = box_extra(slot->box, size);
+    if (!whole.data)
+        return fail_memory(err, size);
+    offsets[0] = 0;
+    for (uint32_t i = 0; i < slot->share.count; i++) {
+        const struct stk_tensor *item = &field->items[i];
+        uint64_t bytes = item->data ? stk_tensor_size(item) : 0;
+        if (bytes)
+            memcpy((uint8_t *)whole.data + at, item->data, bytes);
+        at += bytes;
+        offsets[i + 1] = offsets[i] + (item->data ? item->shape[0] : 0);
+    }
+    field->tensor = whole;
+    return STK_OK;
+}
+
 static void clear_masked(struct slot *slot, const struct layout *layout)
 {
     uint32_t real = slot->share.real, masked = slot->share.count - real;
@@ -144,7 +197,11 @@ static void clear_masked(struct slot *slot, const struct layout *layout)
             memset(box_present(field) + real, 0, masked);
         if (shape->place == PLACE_DENSE)
             memset((uint8_t *)field->tensor.data + shape->item * real, 0, shape->item * masked);
-        else if (shape->place == PLACE_BYTES)
+        if (shape->place == PLACE_DENSE && shape->pads)
+            memset(box_lengths(field) + real, 0, sizeof(int64_t) * masked);
+        if (shape->place == PLACE_DENSE)
+            continue;
+        if (shape->place == PLACE_BYTES)
             memset(box_bytes(field) + real, 0, sizeof(struct stk_bytes) * masked);
         else
             memset(box_items(field) + real, 0, sizeof(struct stk_tensor) * masked);
@@ -174,9 +231,11 @@ stk_status slot_finish(struct slot *slot, const struct layout *layout, uint32_t 
     clear_masked(slot, layout);
     for (uint32_t f = 0; f < layout->field_count; f++) {
         box->batch.bytes += field_bytes(&box->fields[f], &layout->fields[f], real);
-        if (layout->fields[f].place != PLACE_PAD)
+        enum place kind = layout->fields[f].place;
+        if (kind != PLACE_PAD && kind != PLACE_FLAT)
             continue;
-        stk_status status = pad_field(slot, f, place, err);
+        stk_status status =
+            kind == PLACE_PAD ? pad_field(slot, f, place, err) : join_field(slot, f, place, err);
         if (status) {
             fail_field(err, box->fields[f].field->name);
             return status;

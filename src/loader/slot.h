@@ -17,10 +17,12 @@ enum how {
     HOW_MISSING, /* the sample lacks this optional field */
     HOW_VALUE,   /* the extent is the value */
     HOW_MAP,     /* in a map: to be copied under a guard */
+    HOW_ENCODED, /* in a map: a pipeline's, copied under a guard just before it runs */
     HOW_MEMORY,  /* in a decoded chunk: to be copied */
-    HOW_PLACED, /* the payload is in its place in the box, what came before it in the side memory */
-    HOW_READY,  /* nothing is left to do */
-    HOW_ODD     /* not as expected, or its read failed: read again alone, with all checks */
+    HOW_PLACED,  /* the payload is in its place in the box, what came before it in the side memory;
+                    a pipeline's: all is in memory, at `from` */
+    HOW_READY,   /* nothing is left to do */
+    HOW_ODD      /* not as expected, or its read failed: read again alone, with all checks */
 };
 
 /* A sample that could not be delivered, and what came in its place. */
@@ -47,9 +49,11 @@ struct slot {
     struct extent *extents; /* [capacity * fields] */
     const uint8_t **from;   /* [capacity * fields] HOW_MAP, HOW_MEMORY */
     uint8_t *how;           /* [capacity * fields] */
-    uint64_t *run_at;       /* [capacity * fields] a variable value's place in its field's run */
+    uint64_t *run_at;       /* [capacity * fields] a variable value's place in its field's run, or
+                               one for a pipeline in its span's room */
     struct box_need *need;  /* [fields] */
     uint8_t *side;          /* heads and ASCII numbers, by field */
+    uint8_t *mix;           /* layout->mix bytes, for transforms of the batch */
     uint32_t *chunks;       /* held; under the loader's lock */
     uint32_t chunk_count, chunk_cap;
     int fetching;         /* under the loader's lock: some held chunk is not ready */
@@ -72,12 +76,14 @@ static inline uint8_t *slot_side(const struct slot *slot, const struct field_lay
     return slot->side + layout->side_at + (uint64_t)layout->side * place;
 }
 
+/* Not 0: every bad sample has a substitute. */
+int slot_is_whole(const struct slot *slot);
 void slot_drop_bad(struct slot *slot);
 /* Adds a copy, keeping places in order. Without memory for it the batch becomes an error. */
 void slot_add_bad(struct slot *slot, const struct slot_bad *bad);
 
-/* After the last span: pads what is to be padded and clears masked places. STK_SHAPE when samples
- * do not fit together; then *place is the sample that does not. */
+/* After the last span: joins what is to be padded or flat, and clears masked places. STK_SHAPE when
+ * samples do not fit together; then *place is the sample that does not. */
 STK_CHECK stk_status slot_finish(struct slot *slot, const struct layout *layout, uint32_t *place,
                                  struct stk_error *err);
 

@@ -10,7 +10,7 @@
 #define QUEUE_DEPTH 64 /* reads in flight a worker */
 #define SPANS_LEAST 2  /* spans in flight a worker: while one is filled, another is read */
 #define SPANS_MOST 32
-#define ROWS_MOST (4 << 20) /* bytes of rows a worker reads before they are gathered */
+#define ROWS_MOST (4 << 20) /* bytes a worker reads before they are gathered or decoded */
 #define WORKER_NICE 5       /* launching kernels late costs more than decoding late */
 #define REAP_NS 50000000    /* how long a wait for reads lasts before stop is looked at */
 
@@ -23,7 +23,8 @@ static uint64_t span_values(const struct stk_loader *loader)
 
 static uint32_t span_count(const struct stk_loader *loader)
 {
-    uint64_t fit = QUEUE_DEPTH / span_values(loader), rows = loader->span * loader->layout.rows;
+    uint64_t fit = QUEUE_DEPTH / span_values(loader);
+    uint64_t rows = loader->span * (loader->layout.rows + loader->layout.encoded);
     if (rows && fit > ROWS_MOST / rows)
         fit = ROWS_MOST / rows;
     return fit < SPANS_LEAST ? SPANS_LEAST : fit > SPANS_MOST ? SPANS_MOST : (uint32_t)fit;
@@ -46,6 +47,8 @@ static stk_status span_init(struct span *span, const struct stk_loader *loader,
     span->pieces = memory_zero(values, sizeof *span->pieces);
     span->reads = memory_zero(values, sizeof *span->reads);
     span->parts = memory_zero(values, 3 * sizeof *span->parts); /* gap, head, payload */
+    uint64_t encoded = loader->span * loader->layout.encoded;
+    span->encoded_least = encoded <= ROWS_MOST ? encoded : 0;
     span->row_size = loader->layout.rows;
     span->rows = memory_zero(loader->span, span->row_size + !span->row_size);
     if (!span->pieces || !span->reads || !span->parts || !span->rows)
@@ -84,9 +87,15 @@ void worker_reset(struct worker *worker)
         memory_free(worker->spans[i].reads);
         memory_free(worker->spans[i].parts);
         memory_free(worker->spans[i].rows);
+        room_reset(&worker->spans[i].encoded, box_pool_budget(worker->loader->pool));
     }
-    if (worker->scratch_size)
-        budget_give(box_pool_budget(worker->loader->pool), worker->scratch_size);
+    if (worker->loader) {
+        struct budget *budget = box_pool_budget(worker->loader->pool);
+        budget_give(budget, worker->scratch_size + worker->state_bytes);
+        room_reset(&worker->encoded, budget);
+        room_reset(&worker->converted, budget);
+    }
+    pipeline_state_free(worker->state);
     stk_reader_free(worker->reader);
     memory_free(worker->spans);
     memory_free(worker->waste);

@@ -6,6 +6,7 @@
 #define LOADER_WORKER_H
 
 #include "loader/loader_impl.h"
+#include "loader/room.h"
 
 #define FETCH_WASTE (16 << 10)
 
@@ -26,8 +27,11 @@ struct span {
     uint32_t open;   /* reads that are not back */
     uint32_t copies; /* values to be copied from memory */
     uint32_t piece_count, read_count;
-    uint8_t *rows;     /* [loader->span * row_size] stored rows, until they are gathered */
-    uint64_t row_size; /* of one sample */
+    uint8_t *rows;          /* [loader->span * row_size] stored rows, until they are gathered */
+    uint64_t row_size;      /* of one sample */
+    struct room encoded;    /* stored bytes that are read for pipelines ... */
+    uint64_t encoded_used;  /* ... so many in this span */
+    uint64_t encoded_least; /* ... and so many at first */
     struct piece *pieces;
     struct store_read *reads;
     struct iovec *parts;
@@ -53,7 +57,11 @@ struct worker {
     struct known_map *maps; /* [fields] of the span that is being fetched */
     void *scratch;          /* for arrays in Fortran order; made when first needed */
     uint64_t scratch_size;
-    uint64_t seen; /* loader->wakes when it last went to sleep */
+    struct pipeline_state *state; /* of all pipelines; made when first needed */
+    uint64_t state_bytes;         /* of it that are counted in the budget */
+    struct room encoded;          /* a value copied from a map, for a pipeline */
+    struct room converted;        /* an array put in order, for a pipeline */
+    uint64_t seen;                /* loader->wakes when it last went to sleep */
     uint32_t cold; /* spans left that are taken for cold: copies from maps went to the disk */
     long faults;   /* of this thread that went to the disk, when it last looked */
     struct trace_ring *ring;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/fail.h"
+#include "base/half.h"
 #include "base/memory.h"
 
 #define LANES 8          /* float32 in a vector */
@@ -14,61 +15,6 @@
     1024 /* tables stay in the first cache; longer rows end in a few single values */
 
 /* --- plain C ---------------------------------------------------------------------------------- */
-
-static inline float float_of(uint32_t bits)
-{
-    float value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
-
-static inline uint32_t bits_of(float value)
-{
-    uint32_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    return bits;
-}
-
-static inline float half_to_float(uint16_t half)
-{
-    uint32_t sign = (uint32_t)(half & 0x8000) << 16, rest = half & 0x7fff;
-    if (rest >= 0x7c00) /* infinity; or not a number, made a quiet one */
-        return float_of(sign | 0x7f800000 | (rest & 0x3ff) << 13 | (rest > 0x7c00) << 22);
-    if (rest >= 0x400)
-        return float_of(sign | ((rest << 13) + (112u << 23)));
-    float tiny = (float)rest * 0x1p-24f; /* subnormal: exact */
-    return float_of(sign | bits_of(tiny));
-}
-
-/* To nearest, ties to even. */
-static inline uint16_t half_of_float(float value)
-{
-    uint32_t bits = bits_of(value), sign = bits >> 16 & 0x8000, rest = bits & 0x7fffffff;
-    if (rest > 0x7f800000)
-        return (uint16_t)(sign | 0x7e00 | (rest >> 13 & 0x3ff));
-    if (rest >= 0x477ff000) /* 65520 and more round to infinity */
-        return (uint16_t)(sign | 0x7c00);
-    if (rest >= 0x38800000) { /* 2^-14: a normal half */
-        rest -= 112u << 23;
-        return (uint16_t)(sign | (rest + 0xfff + (rest >> 13 & 1)) >> 13);
-    }
-    /* Adding 0.5 moves the half's last place to the float's last place: the sum is rounded there.
-     */
-    return (uint16_t)(sign | (bits_of(float_of(rest) + 0.5f) - 0x3f000000));
-}
-
-static inline float bfloat_to_float(uint16_t value)
-{
-    return float_of((uint32_t)value << 16);
-}
-
-static inline uint16_t bfloat_of_float(float value)
-{
-    uint32_t bits = bits_of(value);
-    if ((bits & 0x7fffffff) > 0x7f800000)
-        return (uint16_t)(bits >> 16 | 0x40);
-    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-}
 
 static inline float scaled(const struct window_scale *scale, uint64_t k, float x)
 {

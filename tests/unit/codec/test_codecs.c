@@ -22,10 +22,13 @@ static void a_field_is_read_by_its_last_suffix(void **state)
     static const struct {
         const char *field, *codec;
     } cases[] = {
-        {"npy", "npy"},    {"video.npy", "npy"}, {"NPY", "npy"},    {"cls", "int"},
-        {"id", "int"},     {"index", "int"},     {"txt", "text"},   {"caption.text", "text"},
-        {"json", "json"},  {"jpg", "bytes"},     {"", "bytes"},     {"npy.gz", "bytes"},
-        {"my.cls", "int"}, {"cls.npy", "npy"},   {"npyx", "bytes"}, {"raw", "bytes"},
+        {"npy", "npy"},       {"video.npy", "npy"},   {"NPY", "npy"},    {"cls", "int"},
+        {"id", "int"},        {"index", "int"},       {"txt", "text"},   {"caption.text", "text"},
+        {"json", "json"},     {"jpg", "image"},       {"", "bytes"},     {"npy.gz", "bytes"},
+        {"my.cls", "int"},    {"cls.npy", "npy"},     {"npyx", "bytes"}, {"raw", "bytes"},
+        {"seg.PNG", "image"}, {"webp", "image"},      {"flac", "audio"}, {"mp3", "audio"},
+        {"mp4", "video"},     {"clip.webm", "video"}, {"ply", "points"}, {"pcd", "points"},
+        {"bin", "bytes"},     {"jpg.txt", "text"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         assert_string_equal(codec_for(cases[i].field, STK_KIND_AUTO)->name, cases[i].codec);
@@ -50,8 +53,21 @@ static void the_table_is_sorted_and_found_by_name(void **state)
         if (row)
             assert_true(strcmp(codec_at(row - 1)->name, codec_at(row)->name) < 0);
     }
-    assert_int_equal(row, 7);
+    assert_int_equal(row, 11);
     assert_null(codec_find("jpeg"));
+}
+
+static void media_have_a_codec_each_and_are_left_to_pipelines(void **state)
+{
+    (void)state;
+    for (int media = STK_MEDIA_TENSOR + 1; media < STK_MEDIA_COUNT; media++) {
+        const struct codec_ops *codec = codec_of_media((enum stk_media)media);
+        assert_string_equal(codec->name, stk_media_name((enum stk_media)media));
+        assert_int_equal(codec->media, media);
+        assert_int_equal(codec->kind, STK_KIND_TENSOR);
+        assert_null(codec->probe);
+    }
+    assert_int_equal(codec_find("npy")->media, STK_MEDIA_TENSOR);
 }
 
 static void numbers_in_ascii_become_int64(void **state)
@@ -366,6 +382,7 @@ int main(void)
         cmocka_unit_test(a_field_is_read_by_its_last_suffix),
         cmocka_unit_test(a_kind_overrides_the_suffix),
         cmocka_unit_test(the_table_is_sorted_and_found_by_name),
+        cmocka_unit_test(media_have_a_codec_each_and_are_left_to_pipelines),
         cmocka_unit_test(numbers_in_ascii_become_int64),
         cmocka_unit_test(what_is_no_number_is_corrupt),
         cmocka_unit_test(text_is_checked_for_utf8),

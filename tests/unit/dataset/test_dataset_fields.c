@@ -66,7 +66,7 @@ static void the_first_alternative_that_is_there_counts(void **state)
     char *path = path_of(*state, "a.tar");
     struct stk_dataset *dataset;
     make_mixed(path);
-    assert_int_equal(open_fields(&dataset, path, NULL, FIELDS("jpg;png;webp", "video.npy")),
+    assert_int_equal(open_fields(&dataset, path, NULL, FIELDS("jpg;png;webp=bytes", "video.npy")),
                      STK_OK);
     assert_string_equal(stk_dataset_field(dataset, 0)->name, "jpg;png;webp");
     assert_int_equal(stk_dataset_field(dataset, 0)->kind, STK_KIND_BYTES);
@@ -178,7 +178,7 @@ static void an_optional_field_that_no_sample_has_is_always_absent(void **state)
     char *path = path_of(*state, "a.tar");
     struct stk_dataset *dataset;
     make_mixed(path);
-    assert_int_equal(open_fields(&dataset, path, NULL, FIELDS("jpg?", "mask.npy?")), STK_OK);
+    assert_int_equal(open_fields(&dataset, path, NULL, FIELDS("jpg=bytes?", "mask.npy?")), STK_OK);
     assert_int_equal(stk_dataset_field(dataset, 1)->kind, STK_KIND_TENSOR);
     check_bytes(dataset, 0, 1, NULL);
     stk_dataset_close(dataset);

@@ -180,8 +180,8 @@ static void class_folders_give_classes(void **state)
     make_folder(path_of(*state, "set"));
     make_folder(path_of(*state, "set/dog"));
     make_folder(path_of(*state, "set/cat"));
-    make_file(path_of(*state, "set/dog/1.jpg"), "woof", 4);
-    make_file(path_of(*state, "set/cat/1.jpg"), "meow", 4);
+    make_file(path_of(*state, "set/dog/1.txt"), "woof", 4);
+    make_file(path_of(*state, "set/cat/1.txt"), "meow", 4);
     struct stk_dataset *dataset = must_open(path_of(*state, "set"), NULL);
     assert_int_equal(stk_dataset_class_count(dataset), 2);
     assert_string_equal(stk_dataset_class(dataset, 0), "cat");
@@ -197,7 +197,7 @@ static void class_folders_give_classes(void **state)
     assert_memory_equal(bytes.data, "1", 1);
     stk_reader_free(reader);
     stk_dataset_close(dataset);
-    const char *fields[] = {"jpg", "cls=text"};
+    const char *fields[] = {"txt", "cls=text"};
     struct stk_dataset_options options = {.fields = fields, .field_count = 2};
     assert_int_equal(open_with(&dataset, path_of(*state, "set"), &options, NULL), STK_USAGE);
 }

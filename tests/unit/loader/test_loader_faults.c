@@ -1,3 +1,4 @@
+#include "media_fixture.h"
 #include "series_fixture.h"
 
 #include <fcntl.h>
@@ -60,6 +61,26 @@ static void a_failed_allocation_is_an_error_and_nothing_leaks(void **state)
     fixture_records(&fixture, 100);
     each_allocation_may_fail(&fixture, options, 100);
     fixture_close(&fixture);
+}
+
+static void a_failed_allocation_among_images_is_an_error_too(void **state)
+{
+    (void)state;
+    struct fixture fixture;
+    const struct stk_field_chain chain = {"jpg", "RandomResizedCrop(16) | Normalize(imagenet)"};
+    struct image_set sets[] = {{.shards = 1, .each = 12, .width = 40, .height = 30},
+                               {.shards = 6, .each = 2, .width = 40, .height = 30}};
+    for (int s = 0; s < 2; s++) {
+        struct stk_loader_options options = {.batch_size = 4, .shuffle = 1, .threads = 2};
+        fixture_images(&fixture, &sets[s]);
+        options.ragged = STK_RAGGED_FLAT;
+        each_allocation_may_fail(&fixture, options, 12);
+        options.transforms = &chain;
+        options.transform_count = 1;
+        options.batch_transforms = "MixUp(classes=10)";
+        each_allocation_may_fail(&fixture, options, 12);
+        fixture_close(&fixture);
+    }
 }
 
 static void a_failed_allocation_in_the_order_of_time_is_an_error_too(void **state)
@@ -220,6 +241,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_failed_allocation_is_an_error_and_nothing_leaks),
+        cmocka_unit_test(a_failed_allocation_among_images_is_an_error_too),
         cmocka_unit_test(a_failed_allocation_in_the_order_of_time_is_an_error_too),
         cmocka_unit_test(a_failed_allocation_among_chunks_is_an_error_too),
         cmocka_unit_test(a_loader_goes_on_after_a_failed_allocation),
