@@ -67,7 +67,7 @@ lint: setup ## formatting, include law, exports, both compilers with -Werror, Py
 	@tools/lint.sh $(JOBS)
 
 format: setup ## lays out C and Python as lint wants it
-	@find include src cli python tests tools examples bench -name '*.[ch]' | \
+	@find include src cli plugins python tests tools examples bench -name '*.[ch]' | \
 	    xargs .venv/bin/clang-format -i
 	@.venv/bin/ruff check --quiet --fix --select I . && .venv/bin/ruff format --quiet .
 

@@ -1,4 +1,6 @@
 /* `stoker gen`: synthetic data sets. */
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "stoker/pack.h"
@@ -6,6 +8,7 @@
 #include "exit_status.h"
 #include "made_report.h"
 #include "message.h"
+#include "option_value.h"
 #include "options.h"
 
 #define UNSAID UINT32_MAX /* as a number */
@@ -15,17 +18,28 @@ struct gen_arguments {
     const char *out;
     uint64_t seed;
     int force;
-    /* tensors */
-    const char *loose;
+    /* all but series */
     uint32_t shards, classes, threads;
     uint64_t samples;
+    /* tensors */
+    const char *loose;
     struct option_shape shape;
     enum stk_dtype dtype;
     /* series */
     uint64_t entities, rows;
     uint32_t features;
     int csv;
+    /* media */
+    const char *size, *vary, *format;
+    int folder;
+    uint32_t quality, subsampling;
+    int progressive;
 };
+
+static uint32_t said(uint32_t number, uint32_t usual)
+{
+    return number == UNSAID ? usual : number;
+}
 
 /* --- tensors --------------------------------------------------------------------------------- */
 
@@ -80,33 +94,152 @@ static int gen_series(struct stk_context *context, const struct gen_arguments *a
     return EXIT_DONE;
 }
 
+/* --- media ----------------------------------------------------------------------------------- */
+
+/* Some shards of media, or a folder a class. */
+static struct stk_gen_options common_options(const struct gen_arguments *arguments)
+{
+    uint64_t samples = arguments->samples == UNSAID ? 1000 : arguments->samples;
+
+    return (struct stk_gen_options){
+        .out = arguments->out,
+        .samples = samples,
+        .classes = said(arguments->classes, 10),
+        .shards = said(arguments->shards, samples && samples < 10 ? (uint32_t)samples : 10),
+        .folders = arguments->folder,
+        .seed = arguments->seed,
+        .threads = said(arguments->threads, 0),
+        .force = arguments->force,
+    };
+}
+
+static int report(const struct gen_arguments *arguments, stk_status status,
+                  const struct stk_pack_result *result, const struct stk_error *err)
+{
+    if (status)
+        return message_error(err);
+    made_report_shards(arguments->base.json ? MADE_JSON : MADE_WORDS, arguments->out, result);
+    return EXIT_DONE;
+}
+
+/* "500x375". Not 0: it is none, and standard error says so. */
+static int read_size(const char *text, uint32_t *width, uint32_t *height)
+{
+    size_t digits = strspn(text, "0123456789");
+    uint64_t wide, high;
+    char first[12];
+
+    if (digits && digits < sizeof(first) && text[digits] == 'x') {
+        memcpy(first, text, digits);
+        first[digits] = 0;
+        if (option_value_number(first, UINT32_MAX, &wide) &&
+            option_value_number(text + digits + 1, UINT32_MAX, &high)) {
+            *width = (uint32_t)wide;
+            *height = (uint32_t)high;
+            return 0;
+        }
+    }
+    return message_usage("gen", "--size takes a width and a height such as 500x375, not %s", text);
+}
+
+/* The number of format's word among "a|b|c"; -1: it is none, and standard error says so. */
+static int read_format(const char *kind, const char *format, const char *words)
+{
+    size_t len = strlen(format);
+    int number = 0;
+
+    for (const char *at = words; at; number++) {
+        size_t word = strcspn(at, "|");
+        if (word == len && !memcmp(at, format, len))
+            return number;
+        at = at[word] ? at + word + 1 : NULL;
+    }
+    (void)message_usage("gen", "gen %s takes --format %s, not %s", kind, words, format);
+    return -1;
+}
+
+static int gen_images(struct stk_context *context, const struct gen_arguments *arguments)
+{
+    struct stk_gen_images_options options = {
+        .common = common_options(arguments),
+        .width = 500,
+        .height = 375,
+        .quality = (int)said(arguments->quality, 90),
+        .subsampling = (int)said(arguments->subsampling, 420),
+        .progressive = arguments->progressive,
+    };
+    int format = arguments->format ? read_format("images", arguments->format, "jpeg|png") : 0;
+    struct stk_pack_result result;
+    struct stk_error err;
+    char *end = NULL;
+
+    if (format < 0 ||
+        (arguments->size && read_size(arguments->size, &options.width, &options.height)))
+        return EXIT_USAGE;
+    options.format = format ? STK_GEN_PNG : STK_GEN_JPEG;
+    if (arguments->vary)
+        options.vary = strtod(arguments->vary, &end);
+    if (end && (*end || end == arguments->vary))
+        return message_usage("gen", "--vary takes a share such as 0.2, not %s", arguments->vary);
+    return report(arguments, stk_gen_images(context, &options, &result, &err), &result, &err);
+}
+
 /* --- the command ----------------------------------------------------------------------------- */
 
-/* An option that the other kind takes would do nothing: better said than passed over. */
+struct kind {
+    const char *name;
+    int (*run)(struct stk_context *context, const struct gen_arguments *arguments);
+};
+
+static const struct kind kinds[] = {
+    {"tensors", gen_tensors},
+    {"series", gen_series},
+    {"images", gen_images},
+};
+#define KINDS (sizeof(kinds) / sizeof(kinds[0]))
+
+/* Bits of the rows above. */
+enum { TENSORS = 1, SERIES = 2, IMAGES = 4, MEDIA = IMAGES };
+
+/* An option that another kind takes would do nothing: better said than passed over. */
 static int check_kind(const struct command *command, const struct gen_arguments *arguments,
-                      int is_series)
+                      size_t kind)
 {
     const struct {
-        int given, of_series;
+        int given, kinds;
         const char *name;
     } options[] = {
-        {arguments->loose != NULL, 0, "--loose"},
-        {arguments->shards != UNSAID, 0, "--shards"},
-        {arguments->classes != UNSAID, 0, "--classes"},
-        {arguments->threads != UNSAID, 0, "--threads"},
-        {arguments->samples != UNSAID, 0, "--samples"},
-        {arguments->shape.rank != 0, 0, "--shape"},
-        {arguments->dtype != STK_DTYPE_COUNT, 0, "--dtype"},
-        {arguments->entities != UNSAID, 1, "--entities"},
-        {arguments->rows != UNSAID, 1, "--rows"},
-        {arguments->features != UNSAID, 1, "--features"},
-        {arguments->csv != 0, 1, "--csv"},
+        {arguments->loose != NULL, TENSORS, "--loose"},
+        {arguments->shards != UNSAID, TENSORS | MEDIA, "--shards"},
+        {arguments->classes != UNSAID, TENSORS | MEDIA, "--classes"},
+        {arguments->threads != UNSAID, TENSORS | MEDIA, "--threads"},
+        {arguments->samples != UNSAID, TENSORS | MEDIA, "--samples"},
+        {arguments->shape.rank != 0, TENSORS, "--shape"},
+        {arguments->dtype != STK_DTYPE_COUNT, TENSORS, "--dtype"},
+        {arguments->entities != UNSAID, SERIES, "--entities"},
+        {arguments->rows != UNSAID, SERIES, "--rows"},
+        {arguments->features != UNSAID, SERIES, "--features"},
+        {arguments->csv != 0, SERIES, "--csv"},
+        {arguments->folder != 0, MEDIA, "--folder"},
+        {arguments->format != NULL, IMAGES, "--format"},
+        {arguments->size != NULL, IMAGES, "--size"},
+        {arguments->vary != NULL, IMAGES, "--vary"},
+        {arguments->quality != UNSAID, IMAGES, "--quality"},
+        {arguments->subsampling != UNSAID, IMAGES, "--subsampling"},
+        {arguments->progressive != 0, IMAGES, "--progressive"},
     };
 
-    for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
-        if (options[i].given && options[i].of_series != is_series)
-            return message_usage(command->name, "%s goes with gen %s", options[i].name,
-                                 options[i].of_series ? "series" : "tensors");
+    for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
+        char names[128] = "";
+        if (!options[i].given || options[i].kinds >> kind & 1)
+            continue;
+        for (size_t k = 0; k < KINDS; k++)
+            if (options[i].kinds >> k & 1) {
+                size_t len = strlen(names);
+                snprintf(names + len, sizeof(names) - len, "%s%s", len ? "|" : "", kinds[k].name);
+            }
+        return message_usage(command->name, "%s goes with gen %s", options[i].name, names);
+    }
     return 0;
 }
 
@@ -119,22 +252,23 @@ static int run(const struct command *command, struct stk_context *context, int a
                                       .dtype = STK_DTYPE_COUNT,
                                       .entities = UNSAID,
                                       .rows = UNSAID,
-                                      .features = UNSAID};
+                                      .features = UNSAID,
+                                      .quality = UNSAID,
+                                      .subsampling = UNSAID};
     int status;
+    size_t kind = 0;
 
     if (options_read(command, &arguments.base, argc, argv, &status))
         return status;
-    const char *kind = arguments.base.words[0];
-    int is_series = !strcmp(kind, "series");
-    if (!is_series && strcmp(kind, "tensors"))
-        return message_usage(command->name, "cannot generate %s; it can generate: %s", kind,
-                             command->kinds);
+    while (kind < KINDS && strcmp(arguments.base.words[0], kinds[kind].name))
+        kind++;
+    if (kind == KINDS)
+        return message_usage(command->name, "cannot generate %s; it can generate: %s",
+                             arguments.base.words[0], command->kinds);
     if (!arguments.out)
         return message_usage(command->name, "-o OUT is missing");
-    status = check_kind(command, &arguments, is_series);
-    if (status)
-        return status;
-    return is_series ? gen_series(context, &arguments) : gen_tensors(context, &arguments);
+    status = check_kind(command, &arguments, kind);
+    return status ? status : kinds[kind].run(context, &arguments);
 }
 
 #define AT(member) offsetof(struct gen_arguments, member)
@@ -143,38 +277,49 @@ static const struct option options[] = {
     {"out", 'o', OPTION_TEXT, AT(out), "OUT", "the folder for what is written; made when missing"},
     {"seed", 0, OPTION_U64, AT(seed), "N", "another seed gives other values (0)"},
     {"force", 0, OPTION_FLAG, AT(force), NULL, "replace what is there already"},
-    {"shards", 0, OPTION_U32, AT(shards), "N", "tensors: how many shards (10)"},
-    {"samples", 0, OPTION_U64, AT(samples), "N", "tensors: how many samples in all (1000)"},
+    {"samples", 0, OPTION_U64, AT(samples), "N", "all but series: how many in all (1000)"},
+    {"classes", 0, OPTION_U32, AT(classes), "N", "all but series: how many classes (10)"},
+    {"shards", 0, OPTION_U32, AT(shards), "N", "all but series: how many shards (10)"},
+    {"threads", 0, OPTION_U32, AT(threads), "N",
+     "all but series: threads (one a core); the bytes stay the same"},
     {"shape", 0, OPTION_SHAPE, AT(shape), "N,N,...", "tensors: of one sample (16,112,112,3)"},
     {"dtype", 0, OPTION_DTYPE, AT(dtype), "TYPE",
      "tensors: f16, bf16, f32, f64, u8, i8, ... (f16)"},
-    {"classes", 0, OPTION_U32, AT(classes), "N", "tensors: how many classes (10)"},
     {"loose", 0, OPTION_TEXT, AT(loose), "DIR", "tensors: the same samples as loose files too"},
-    {"threads", 0, OPTION_U32, AT(threads), "N",
-     "tensors: threads (one a core); the bytes stay the same"},
     {"entities", 0, OPTION_U64, AT(entities), "N", "series: how many, a table each (100)"},
     {"rows", 0, OPTION_U64, AT(rows), "N", "series: rows of each (1000)"},
     {"features", 0, OPTION_U32, AT(features), "N", "series: columns of values (4)"},
     {"csv", 0, OPTION_FLAG, AT(csv), NULL, "series: CSV, also where Parquet could be written"},
+    {"folder", 0, OPTION_FLAG, AT(folder), NULL, "media: a folder a class instead of shards"},
+    {"format", 0, OPTION_TEXT, AT(format), "NAME", "images: jpeg or png (jpeg)"},
+    {"size", 0, OPTION_TEXT, AT(size), "WxH", "images: width and height (500x375)"},
+    {"vary", 0, OPTION_TEXT, AT(vary), "SHARE",
+     "images: sides differ by at most so much, 0.2 a fifth (0)"},
+    {"quality", 0, OPTION_U32, AT(quality), "N", "images: of a JPEG, 1 to 100 (90)"},
+    {"subsampling", 0, OPTION_U32, AT(subsampling), "420|444", "images: of a JPEG's colours (420)"},
+    {"progressive", 0, OPTION_FLAG, AT(progressive), NULL, "images: progressive JPEG"},
     {0},
 };
 
 const struct command cmd_gen = {
     .name = "gen",
     .summary =
-        "Writes a synthetic data set: tensors that carry their class as a pattern under noise, or\n"
-        "tables of entities whose next value can be learned from the last ones.\n"
+        "Writes a synthetic data set: tensors that carry their class as a pattern under noise,\n"
+        "tables of entities whose next value can be learned from the last ones, or images with\n"
+        "the statistics of natural ones in which an object tells the class.\n"
         "Run from the Python package it writes Parquet: metadata.parquet of tensors, and tables\n"
         "that are CSV otherwise.",
-    .usage = "tensors|series -o OUT [options]",
+    .usage = "tensors|series|images -o OUT [options]",
     .examples = "  stoker gen tensors -o shards --shards 10 --samples 1000 --shape 16,112,112,3 "
                 "--dtype f16 \\\n      --classes 10 --seed 0\n"
                 "  stoker gen tensors -o shards --loose files --samples 100 --shape 3,32,32\n"
-                "  stoker gen series -o tables --entities 100 --rows 1000 --features 4\n",
-    .kinds = "tensors series",
+                "  stoker gen series -o tables --entities 100 --rows 1000 --features 4\n"
+                "  stoker gen images -o photos --samples 2000 --size 500x375 --vary 0.2 "
+                "--quality 90\n",
+    .kinds = "tensors series images",
     .options = options,
     .min_words = 1,
     .max_words = 1,
-    .word = "what to generate (tensors or series)",
+    .word = "what to generate (tensors, series or images)",
     .run = run,
 };

@@ -34,6 +34,9 @@ void made_report_shards(enum made_style style, const char *out,
         print_json(out, (const struct made_count[COUNTS]){{"samples", result->samples},
                                                           {"shards", result->shards},
                                                           {"bytes", result->bytes}});
+    else if (result->shards == 0)
+        printf("%" PRIu64 " samples, %s, in %s\n", result->samples,
+               message_size(result->bytes, size), out);
     else
         printf("%" PRIu64 " samples in %" PRIu32 " shards, %s, in %s\n", result->samples,
                result->shards, message_size(result->bytes, size), out);

@@ -9,14 +9,20 @@ struct batch_view {
     struct holder *holder;
 };
 
-/* A column of the batch: one number a place. None where there is none. */
-static PyObject *batch_column(const struct batch_view *view, const void *data, enum stk_dtype dtype)
+/* Numbers beside a field; None where there are none. */
+static PyObject *batch_numbers(const struct batch_view *view, const void *data,
+                               enum stk_dtype dtype, uint32_t count)
 {
     if (!data)
         Py_RETURN_NONE;
-    struct stk_tensor column = {
-        .data = (void *)data, .dtype = dtype, .rank = 1, .shape = {view->batch->count}};
-    return tensor_new(view->state, view->holder, &column);
+    struct stk_tensor numbers = {.data = (void *)data, .dtype = dtype, .rank = 1, .shape = {count}};
+    return tensor_new(view->state, view->holder, &numbers);
+}
+
+/* A column of the batch: one number a place. */
+static PyObject *batch_column(const struct batch_view *view, const void *data, enum stk_dtype dtype)
+{
+    return batch_numbers(view, data, dtype, view->batch->count);
 }
 
 static int batch_has(const struct stk_batch *batch, const struct stk_batch_field *field, uint32_t i)
@@ -55,10 +61,17 @@ static PyObject *batch_field(const struct batch_view *view, const struct stk_bat
         is_list ? batch_items(view, field) : tensor_new(view->state, view->holder, &field->tensor);
     PyObject *lengths = batch_column(view, field->lengths, STK_I64);
     PyObject *present = batch_column(view, is_list ? NULL : field->present, STK_BOOL);
-    PyObject *tuple = value && lengths && present ? PyTuple_Pack(3, value, lengths, present) : NULL;
+    int is_flat = field->layout == STK_RAGGED_FLAT;
+    PyObject *offsets =
+        batch_numbers(view, is_flat ? field->offsets : NULL, STK_I64, view->batch->count + 1);
+    PyObject *padded = field->layout == STK_RAGGED_ERROR && field->lengths ? Py_True : Py_False;
+    PyObject *tuple = NULL;
+    if (value && lengths && present && offsets)
+        tuple = PyTuple_Pack(5, value, lengths, present, offsets, padded);
     Py_XDECREF(value);
     Py_XDECREF(lengths);
     Py_XDECREF(present);
+    Py_XDECREF(offsets);
     return tuple;
 }
 

@@ -8,8 +8,8 @@
 #include "core.h"
 
 /* (epoch, step, end, count, real, samples as int64 bytes, mask or None, fields), where fields is a
- * list of (value, lengths or None, present or None): see _core.pyi. Takes the batch over, also when
- * it fails. */
+ * list of (value, lengths or None, present or None, offsets or None, whether a chain pads): see
+ * _core.pyi. Takes the batch over, also when it fails. */
 PyObject *batch_convert(const struct core_state *state, struct stk_batch *batch);
 
 #endif

@@ -13,7 +13,7 @@
 #include "stoker/stoker.h"
 
 struct core_state {
-    PyTypeObject *tensor, *context, *dataset, *loader;
+    PyTypeObject *tensor, *context, *dataset, *loader, *pipeline;
 };
 
 /* The module's state, from any object of one of its types. */
@@ -24,5 +24,6 @@ PyTypeObject *tensor_type_add(PyObject *module);
 PyTypeObject *context_type_add(PyObject *module);
 PyTypeObject *dataset_type_add(PyObject *module);
 PyTypeObject *loader_type_add(PyObject *module);
+PyTypeObject *pipeline_type_add(PyObject *module);
 
 #endif

@@ -107,7 +107,14 @@ static Py_ssize_t dataset_len(PyObject *object)
     return (Py_ssize_t)stk_dataset_samples(dataset_of(object));
 }
 
-/* (name, kind, optional, dtype or None, shape or None, longest value in bytes) */
+/* NULL: it is not decoded from media. */
+static const char *dataset_media(const struct stk_field *field)
+{
+    int is_media = field->kind == STK_KIND_TENSOR && field->media != STK_MEDIA_TENSOR;
+    return is_media ? stk_media_name(field->media) : NULL;
+}
+
+/* (name, kind, optional, dtype or None, shape or None, longest value in bytes, media or None) */
 static PyObject *dataset_field_tuple(const struct stk_field *field)
 {
     PyObject *name = convert_name(field->name, strlen(field->name));
@@ -121,9 +128,9 @@ static PyObject *dataset_field_tuple(const struct stk_field *field)
     }
     PyObject *tuple = NULL;
     if (name && shape && dtype)
-        tuple = Py_BuildValue("(OsOOOK)", name, convert_kind(field->kind),
+        tuple = Py_BuildValue("(OsOOOKz)", name, convert_kind(field->kind),
                               field->optional ? Py_True : Py_False, dtype, shape,
-                              (unsigned long long)field->max_length);
+                              (unsigned long long)field->max_length, dataset_media(field));
     Py_XDECREF(name);
     Py_XDECREF(shape);
     Py_XDECREF(dtype);
@@ -433,7 +440,7 @@ static PyObject *dataset_range(PyObject *object, PyObject *args)
 
 static PyMethodDef dataset_methods[] = {
     {"fields", dataset_fields, METH_NOARGS,
-     "A list of (name, kind, optional, dtype, shape, longest value)."},
+     "A list of (name, kind, optional, dtype, shape, longest value, media)."},
     {"classes", dataset_classes, METH_NOARGS, "The names of the class folders."},
     {"fingerprint", dataset_fingerprint, METH_NOARGS, "16 bytes that tell datasets apart."},
     {"about", dataset_about, METH_NOARGS, "objects, skipped and index, as a dict."},

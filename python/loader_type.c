@@ -78,11 +78,11 @@ static int loader_choices(struct stk_loader_options *options, const char *order,
     static const char *const orders[] = {"auto", "sequential", "global", "local", "time"};
     static const char *const lasts[] = {"auto", "short", "mask", "drop"};
     static const char *const policies[] = {"raise", "replace"};
-    static const char *const layouts[] = {"error", "pad", "list"};
+    static const char *const layouts[] = {"error", "pad", "list", "flat"};
     static const char *const ways[] = {"auto", "pread", "io_uring"};
     int chosen[] = {
         convert_choice("order", order, orders, 5), convert_choice("last", last, lasts, 4),
-        convert_choice("bad", bad, policies, 2),   convert_choice("ragged", ragged, layouts, 3),
+        convert_choice("bad", bad, policies, 2),   convert_choice("ragged", ragged, layouts, 4),
         convert_choice("io", io, ways, 3),
     };
     for (int i = 0; i < 5; i++)
@@ -139,6 +139,30 @@ static PyObject *loader_open_weighted(PyTypeObject *type, PyObject *dataset, PyO
     return self;
 }
 
+/* transforms: None or a list of bytes: a field, its chain, the next field ... */
+static PyObject *loader_open_chains(PyTypeObject *type, PyObject *dataset, PyObject *transforms,
+                                    PyObject *weights, struct stk_loader_options *options)
+{
+    const char **texts;
+    uint32_t count;
+    if (!convert_strings(transforms, &texts, &count))
+        return NULL;
+    struct stk_field_chain *chains = PyMem_Calloc(count / 2 + 1, sizeof *chains);
+    PyObject *self = NULL;
+    if (chains) {
+        for (uint32_t i = 0; i < count / 2; i++)
+            chains[i] = (struct stk_field_chain){texts[2 * i], texts[2 * i + 1]};
+        options->transforms = chains;
+        options->transform_count = count / 2;
+        self = loader_open_weighted(type, dataset, weights, options);
+    } else {
+        PyErr_NoMemory();
+    }
+    PyMem_Free(chains);
+    PyMem_Free(texts);
+    return self;
+}
+
 static PyObject *loader_new(PyTypeObject *type, PyObject *args, PyObject *named)
 {
     static char *names[] = {"dataset",
@@ -163,25 +187,28 @@ static PyObject *loader_new(PyTypeObject *type, PyObject *args, PyObject *named)
                             "pin",
                             "stall_seconds",
                             "trace",
+                            "transforms",
+                            "batch_transforms",
                             NULL};
     struct core_state *state = PyType_GetModuleState(type);
     struct stk_loader_options options = {0};
     const char *order = "auto", *last = "auto", *bad = "raise", *ragged = "error", *io = "auto";
-    PyObject *dataset, *weights = Py_None;
+    PyObject *dataset, *weights = Py_None, *transforms = Py_None;
     int pin = 1;
     if (!PyArg_ParseTupleAndKeywords(
-            args, named, "O!|$O&O&psO&O&O&O&sssO&O&O&O&O&sOpdz:Loader", names, state->dataset,
+            args, named, "O!|$O&O&psO&O&O&O&sssO&O&O&O&O&sOpdzOz:Loader", names, state->dataset,
             &dataset, convert_u32, &options.batch_size, convert_u32, &options.global_batch_size,
             &options.shuffle, &order, convert_u32, &options.reach, convert_u64, &options.seed,
             convert_u32, &options.rank, convert_u32, &options.world_size, &last, &bad, &ragged,
             convert_u64, &options.memory, convert_u32, &options.threads, convert_u32,
             &options.local_rank, convert_u32, &options.local_world_size, convert_u32,
-            &options.depth, &io, &weights, &pin, &options.stall_seconds, &options.trace))
+            &options.depth, &io, &weights, &pin, &options.stall_seconds, &options.trace,
+            &transforms, &options.batch_transforms))
         return NULL;
     options.no_pin = !pin;
     if (!loader_choices(&options, order, last, bad, ragged, io))
         return NULL;
-    return loader_open_weighted(type, dataset, weights, &options);
+    return loader_open_chains(type, dataset, transforms, weights, &options);
 }
 
 static void loader_dealloc(PyObject *object)

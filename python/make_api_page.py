@@ -14,10 +14,12 @@ sys.path[:] = [folder for folder in sys.path if Path(folder).resolve() != HERE] 
 
 import stoker  # noqa: E402
 import stoker.errors  # noqa: E402
+import stoker.transforms  # noqa: E402
 
 PAGE = HERE.parent / "docs" / "api.md"
 
-CALLED = ("open", "Loader", "pack_series", "rescale")  # all else comes from these
+# All else comes from these.
+CALLED = ("open", "Loader", "Pipeline", "Transform", "load_plugin", "pack_series", "rescale")
 
 HEAD = """# The Python package
 
@@ -103,11 +105,22 @@ def section(name, thing):
     return text
 
 
+def transform_section(kind):
+    """One transform: how it is called, and what its arguments are."""
+    name = kind.__name__
+    code = f"```python\nstoker.{signature(kind, name)}\n```"
+    return f"### {name}\n\n{code}\n\n{prose(inspect.getdoc(kind))}\n"
+
+
 def page():
     """The whole page."""
     parts = [HEAD + prose(inspect.getdoc(stoker)) + "\n"]
     names = ("open", "Dataset", "Field", "Loader", "Batch")
     for name in (*names, "pack_series", "PackedSeries", "rescale", "Scaler"):
+        parts.append(section(name, getattr(stoker, name)))
+    parts.append("## stoker.transforms\n\n" + prose(inspect.getdoc(stoker.transforms)) + "\n")
+    parts += [transform_section(kind) for kind in stoker.transforms.NAMED]
+    for name in ("Transform", "Pipeline", "PipelineResult", "load_plugin"):
         parts.append(section(name, getattr(stoker, name)))
     parts.append("## stoker.errors\n\n" + prose(inspect.getdoc(stoker.errors)) + "\n")
     names = sorted(stoker.errors.__all__, key=lambda name: (name != "StokerError", name))

@@ -5,6 +5,7 @@
 #include "context_type.h"
 #include "convert.h"
 #include "pack_function.h"
+#include "pipeline_type.h"
 
 struct core_state *core_state_of(PyObject *object)
 {
@@ -56,6 +57,7 @@ static PyMethodDef core_functions[] = {
      "Packs tables into a series: (context, tables, rows, own_names, out, **options) -> counts."},
     {"rescale_series", pack_function_rescale, METH_VARARGS,
      "Fits another scaler: (context, folder, scaler, fit_on)."},
+    {"transforms", pipeline_transforms, METH_O, "The transforms that a context knows, as tuples."},
     {NULL, NULL, 0, NULL},
 };
 
@@ -66,7 +68,8 @@ static int core_fill(PyObject *module)
     state->context = state->tensor ? context_type_add(module) : NULL;
     state->dataset = state->context ? dataset_type_add(module) : NULL;
     state->loader = state->dataset ? loader_type_add(module) : NULL;
-    return state->loader ? 0 : -1;
+    state->pipeline = state->loader ? pipeline_type_add(module) : NULL;
+    return state->pipeline ? 0 : -1;
 }
 
 static int core_clear(PyObject *module)
@@ -76,6 +79,7 @@ static int core_clear(PyObject *module)
     Py_CLEAR(state->context);
     Py_CLEAR(state->dataset);
     Py_CLEAR(state->loader);
+    Py_CLEAR(state->pipeline);
     return 0;
 }
 
@@ -86,6 +90,7 @@ static int core_traverse(PyObject *module, visitproc visit, void *arg)
     Py_VISIT(state->context);
     Py_VISIT(state->dataset);
     Py_VISIT(state->loader);
+    Py_VISIT(state->pipeline);
     return 0;
 }
 

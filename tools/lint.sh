@@ -20,7 +20,7 @@ check()
 }
 
 # Folders that do not exist are no failure of the formatting.
-c_files() { find include src cli python tests tools examples bench -name '*.[ch]' 2> /dev/null; }
+c_files() { find include src cli plugins python tests tools examples bench -name '*.[ch]' 2> /dev/null; }
 format() { c_files | xargs .venv/bin/clang-format --dry-run -Werror; }
 
 # werror PRESET -- everything, tests included, with warnings as errors.
@@ -44,7 +44,7 @@ bare()
 {
     cmake --preset debug -B build/lint-bare -DSTOKER_WERROR=ON -DSTOKER_TESTS=OFF \
         -DSTOKER_LIBURING=OFF -DSTOKER_ZSTD=OFF -DSTOKER_JPEG=OFF -DSTOKER_PNG=OFF \
-        -DSTOKER_WEBP=OFF -DSTOKER_SNDFILE=OFF -DSTOKER_SOXR=OFF &&
+        -DSTOKER_WEBP=OFF -DSTOKER_SNDFILE=OFF -DSTOKER_SOXR=OFF -DSTOKER_VIDEO=OFF &&
         cmake --build build/lint-bare -j "$jobs"
 }
 exports() { tools/check_exports.sh build/lint-release/libstoker.so build/lint-release/libstoker.a; }

@@ -33,6 +33,7 @@ find_missing_for_build()
     need_library sndfile libsndfile1-dev
     need_library soxr libsoxr-dev
     need_library libavformat libavformat-dev
+    need_library libavcodec libavcodec-dev
     need_library libswscale libswscale-dev
 }
 
@@ -63,6 +64,7 @@ find_missing_for_tests()
     need_command make make
     need_command tar tar
     need_command clang clang
+    need_command ffmpeg ffmpeg
     need_library cmocka libcmocka-dev
     can_link_fuzzer || missing+=($(clang_runtime_package))
     if ! command -v python3 > /dev/null; then

@@ -1,6 +1,7 @@
 #!/bin/bash
 # wheel.sh -- builds the one wheel into dist/: stable ABI, its shared libraries bundled, for every
-# Linux whose glibc is at least as old as the libraries of Debian 12 allow.
+# Linux whose glibc is at least as old as the libraries of Debian 12 allow. FFmpeg's libraries stay
+# out, for their licence: the decoder of videos is in the package and takes those of the system.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 export PATH="$PWD/.venv/bin:$PATH" # auditwheel looks for its tools there
@@ -12,6 +13,7 @@ machine=$(uname -m)
 repaired=
 for glibc in 34 35 36; do
     if .venv/bin/python -m auditwheel repair --only-plat --plat "manylinux_2_${glibc}_$machine" \
+        --exclude 'libav*.so.*' --exclude 'libsw*.so.*' \
         --wheel-dir build/wheel/repaired build/wheel/stoker-*.whl > build/auditwheel.log 2>&1; then
         repaired=$(echo build/wheel/repaired/stoker-*.whl)
         break

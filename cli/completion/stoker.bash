@@ -24,12 +24,12 @@ _stoker()
     esac
     case $command:$COMP_CWORD:$word in
         *:-*) ;;
-        gen:2:*) words="tensors series" ;;
+        gen:2:*) words="tensors series images" ;;
     esac
     if [ -z "$words" ] && [[ $word == -* ]]; then
         case $command in
             check) words=" --format --dtype --shape --fields --index --reindex --chunk-limit --json --help -h" ;;
-            gen) words=" --out -o --seed --force --shards --samples --shape --dtype --classes --loose --threads --entities --rows --features --csv --json --help -h" ;;
+            gen) words=" --out -o --seed --force --samples --classes --shards --threads --shape --dtype --loose --entities --rows --features --csv --folder --format --size --vary --quality --subsampling --progressive --json --help -h" ;;
             pack) words=" --out -o --to --force --shard-size --shard-samples --prefix --entity --time --features --label --static --nan --scaler --fit-on --split --scale --window --horizon --stride --gap --append --threads --memory --format --dtype --shape --fields --index --reindex --chunk-limit --json --help -h" ;;
             rescale) words=" --scaler --fit-on --json --help -h" ;;
             index) words=" --format --dtype --shape --fields --index --reindex --chunk-limit --window --horizon --stride --gap --min-history --pad --split --features --labels --json --help -h" ;;

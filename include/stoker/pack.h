@@ -1,4 +1,4 @@
-/* pack.h -- writes datasets: any opened dataset into tar shards, and synthetic tensors.
+/* pack.h -- writes datasets: any opened dataset into tar shards, and synthetic data.
  * Owns: nothing after return.   Threads: one caller a call.   Errors: status, words in nullable
  * *err; a failed call leaves no half-written shard behind.   Not here: reading (dataset.h). */
 #ifndef STOKER_PACK_H
@@ -44,5 +44,36 @@ struct stk_gen_tensors_options {
 STK_API STK_CHECK stk_status stk_gen_tensors(struct stk_context *context,
                                              const struct stk_gen_tensors_options *options,
                                              struct stk_pack_result *result, struct stk_error *err);
+
+/* Synthetic media: samples KEY.jpg (or .png, .wav, .avi, .bin ...) with their class KEY.cls. What
+ * all kinds have in common. */
+struct stk_gen_options {
+    const char *out; /* folder; made when missing */
+    uint64_t samples;
+    uint32_t classes; /* dealt out evenly, in a shuffled order */
+    uint32_t shards;  /* shard-0000.tar ...; of no use with folders */
+    int folders;      /* not 0: no shards, but files in a folder a class: class-00/000000.jpg */
+    uint64_t seed;
+    uint32_t threads; /* 0: one a core; the bytes stay the same */
+    int force;        /* not 0: what is there already is replaced */
+};
+
+enum stk_gen_image_format { STK_GEN_JPEG, STK_GEN_PNG };
+
+/* Pictures with the statistics of natural ones (a spectrum of 1/f, edges, shading, noise), in which
+ * one object's hue, shape and grating tell the class. */
+struct stk_gen_images_options {
+    struct stk_gen_options common;
+    uint32_t width, height; /* 16 .. 16384 */
+    double vary;            /* each side of each image differs by at most so much: 0 .. 0.9 */
+    enum stk_gen_image_format format;
+    int quality;     /* of JPEG: 1 .. 100 */
+    int subsampling; /* of JPEG: 420 or 444 */
+    int progressive; /* of JPEG */
+};
+
+STK_API STK_CHECK stk_status stk_gen_images(struct stk_context *context,
+                                            const struct stk_gen_images_options *options,
+                                            struct stk_pack_result *result, struct stk_error *err);
 
 #endif

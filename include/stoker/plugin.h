@@ -60,7 +60,7 @@ struct stk_video_header {
 };
 struct stk_plugin_video {
     uint32_t size;    /* sizeof(struct stk_plugin_video) */
-    const char *name; /* "FFmpeg 5.1" */
+    const char *name; /* "FFmpeg, libavcodec 59.37.100" */
     int (*open)(void **video, const struct stk_bytes *bytes, struct stk_video_header *header,
                 char *words);
     /* Frames first, first + stride ...: count of them, RGB (count, height, width, 3) into to. A

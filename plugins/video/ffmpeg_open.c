@@ -97,7 +97,7 @@ void video_close_format(struct video *video)
 
 /* --- the stream ------------------------------------------------------------------------------- */
 
-#if LIBAVFORMAT_VERSION_MAJOR >= 61
+#if LIBAVCODEC_VERSION_INT >= AV_VERSION_INT(60, 31, 100) /* FFmpeg 6.1 */
 static const int32_t *display_matrix(const AVStream *stream)
 {
     const AVPacketSideData *data =

@@ -219,7 +219,7 @@ static int video_open(void **out, const struct stk_bytes *bytes, struct stk_vide
 
 static const struct stk_plugin_video ffmpeg = {
     .size = sizeof(struct stk_plugin_video),
-    .name = "FFmpeg " AV_STRINGIFY(LIBAVCODEC_VERSION),
+    .name = "FFmpeg, libavcodec " AV_STRINGIFY(LIBAVCODEC_VERSION),
     .open = video_open,
     .read = video_read,
     .close = video_close,

@@ -57,6 +57,36 @@ def converter(as_: str) -> Callable[[_core.Tensor], Any]:
     return to_numpy if as_ == "numpy" else to_torch
 
 
+def mask_of(lengths: Any, size: int) -> Any:
+    """(B, size) of bool: the first so many of each row are True."""
+    if isinstance(lengths, numpy.ndarray):
+        return numpy.arange(size) < lengths[:, None]
+    import torch
+
+    return torch.arange(size) < lengths[:, None]
+
+
+def zeros(shape: tuple[int, ...], like: Any) -> Any:
+    """Of the kind and type of another array."""
+    if isinstance(like, numpy.ndarray):
+        return numpy.zeros(shape, like.dtype)
+    return like.new_zeros(shape)
+
+
+def has_nan(value: Any) -> bool:
+    """Whether a number, or an array in the memory of the CPU, is or holds NaN."""
+    if isinstance(value, (float, numpy.floating)):
+        return bool(value != value)
+    if isinstance(value, numpy.ndarray):
+        return value.dtype.kind == "f" and value.size > 0 and bool(numpy.isnan(value.min()))
+    if not is_array(value) or value.numel() == 0 or value.device.type != "cpu":
+        return False
+    import torch
+
+    plain = value.dtype in (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+    return plain and value.layout == torch.strided and bool(value.min().isnan())
+
+
 def is_array(value: Any) -> bool:
     """Whether it is a numpy array or a torch tensor."""
     if isinstance(value, numpy.ndarray):

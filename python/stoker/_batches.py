@@ -23,6 +23,8 @@ class Field:
         dtype: of a tensor, as numpy and torch name it; else None.
         shape: of a tensor, as found in the first sample that has it; else None.
         max_length: the longest stored value, in bytes.
+        media: what a tensor is decoded from: ``"image"``, ``"audio"``, ``"video"`` or
+            ``"points"``; None where it is stored as it is.
     """
 
     name: str
@@ -31,6 +33,7 @@ class Field:
     dtype: str | None
     shape: tuple[int, ...] | None
     max_length: int
+    media: str | None = None
 
 
 class Batch(dict[str, Any]):
@@ -50,6 +53,16 @@ class Batch(dict[str, Any]):
     step: int | None = None
 
 
+class RawField(NamedTuple):
+    """One field of a batch as stoker._core gives it."""
+
+    value: Any  # a tensor, or a list
+    lengths: Any
+    present: Any
+    offsets: Any  # ragged="flat"
+    is_padded: bool  # by its chain: lengths say what is real
+
+
 class Raw(NamedTuple):
     """A batch as stoker._core gives it."""
 
@@ -60,7 +73,12 @@ class Raw(NamedTuple):
     real: int
     samples: bytes
     mask: Any
-    fields: list[tuple[Any, Any, Any]]
+    fields: list[RawField]
+
+    @classmethod
+    def of(cls, got: tuple[Any, ...]) -> Raw:
+        *head, fields = got
+        return cls(*head, [RawField(*field) for field in fields])
 
     def numbers(self) -> numpy.ndarray:
         return numpy.frombuffer(self.samples, numpy.int64)
@@ -69,8 +87,11 @@ class Raw(NamedTuple):
 class Assembler:
     """Builds samples and batches in the form that was asked for."""
 
-    def __init__(self, fields: Sequence[Field], as_: str, as_tuple: bool) -> None:
+    def __init__(
+        self, fields: Sequence[Field], as_: str, as_tuple: bool, changed: Sequence[str] = ()
+    ) -> None:
         self.fields = list(fields)
+        self.changed = frozenset(changed)  # fields whose values transforms change
         self.as_ = as_
         self.as_tuple = as_tuple
         self.array = _arrays.converter(as_)
@@ -95,7 +116,7 @@ class Assembler:
         return self._tuple(raw) if self.as_tuple else self._dict(raw)
 
     def _value(self, raw: Raw, i: int) -> Any:
-        value = raw.fields[i][0]
+        value = raw.fields[i].value
         if not isinstance(value, list):
             return self.array(value)
         read = self._readers[i]
@@ -103,14 +124,10 @@ class Assembler:
 
     def _dict(self, raw: Raw) -> Batch:
         batch = Batch()
-        for i, (name, (_, lengths, present)) in enumerate(
-            zip(self._names, raw.fields, strict=True)
-        ):
-            batch[name] = self._value(raw, i)
-            if lengths is not None:
-                batch[name + "_lengths"] = self.array(lengths)
-            if present is not None:
-                batch[name + "_present"] = self.array(present)
+        for i, name in enumerate(self._names):
+            batch[name] = value = self._value(raw, i)
+            for what, beside in self._beside(raw, i, value).items():
+                batch.setdefault(f"{name}_{what}", beside)
         if raw.mask is not None:
             batch["mask"] = self.array(raw.mask)
         label(batch, raw)
@@ -118,34 +135,75 @@ class Assembler:
 
     def _tuple(self, raw: Raw) -> tuple[Any, ...]:
         made = []
-        for i, (_, lengths, present) in enumerate(raw.fields):
+        for i in range(len(self.fields)):
             value = self._value(raw, i)
-            beside = [self.array(extra) for extra in (lengths, present) if extra is not None]
-            made.append((value, *beside) if beside else value)
+            beside = self._beside(raw, i, value)
+            made.append((value, *beside.values()) if beside else value)
         if raw.mask is not None:
             made.append(self.array(raw.mask))
         return tuple(made)
 
+    def _beside(self, raw: Raw, i: int, value: Any) -> dict[str, Any]:
+        """What comes with a field: lengths, mask, present, offsets, by these names."""
+        field = raw.fields[i]
+        made = {}
+        if field.lengths is not None:
+            made["lengths"] = self.array(field.lengths)
+        if field.is_padded:
+            axis = -1 if self.fields[i].media == "audio" else 1
+            made["mask"] = _arrays.mask_of(made["lengths"], value.shape[axis])
+        if field.present is not None:
+            made["present"] = self.array(field.present)
+        if field.offsets is not None:
+            made["offsets"] = self.array(field.offsets)
+        return made
+
+    def like(self, raw: Raw, sample: Any) -> Any:
+        """A sample of the dataset, with zeros of this batch's shapes where transforms change it."""
+        values = dict(zip(self._names, sample if self.as_tuple else sample.values(), strict=True))
+        for i, field in enumerate(self.fields):
+            if isinstance(raw.fields[i].value, list):
+                continue
+            value = self._value(raw, i)
+            if field.name in self.changed or (field.kind == "int" and value.ndim > 1):
+                rows = (1,) if raw.fields[i].offsets is not None else ()
+                values[field.name] = _arrays.zeros((*rows, *value.shape[1:]), value)
+            if raw.fields[i].is_padded and not self.as_tuple:
+                mask = self._beside(raw, i, value)["mask"]
+                values.setdefault(f"{field.name}_lengths", 0)
+                values.setdefault(f"{field.name}_mask", _arrays.zeros(mask.shape[1:], mask))
+        return tuple(values.values()) if self.as_tuple else values
+
     def views(self, raw: Raw) -> list[Any]:
-        """The real samples of a batch, one by one, as views of its memory."""
-        columns = [self._column(raw, i) for i in range(len(self.fields))]
-        rows = zip(*columns, strict=True) if columns else iter([()] * raw.real)
+        """The real samples of a batch, one by one, as views of its memory. What a chain has padded
+        stays so: in a dict its length and its mask come with it."""
+        columns: dict[str, list[Any]] = {}
+        for i, name in enumerate(self._names):
+            value = self._value(raw, i)
+            columns[name] = self._column(raw, i, value)
+            if raw.fields[i].is_padded and not self.as_tuple:
+                beside = self._beside(raw, i, value)
+                columns.setdefault(f"{name}_lengths", beside["lengths"][: raw.real].tolist())
+                columns.setdefault(f"{name}_mask", list(beside["mask"][: raw.real]))
+        rows = zip(*columns.values(), strict=True) if columns else iter([()] * raw.real)
         if self.as_tuple:
             return list(rows)
-        return [dict(zip(self._names, row, strict=True)) for row in rows]
+        return [dict(zip(columns, row, strict=True)) for row in rows]
 
-    def _column(self, raw: Raw, i: int) -> list[Any]:
-        _, lengths, present = raw.fields[i]
-        value = self._value(raw, i)
-        if self.fields[i].kind == "int":
-            items: list[Any] = value[: raw.real].tolist()
+    def _column(self, raw: Raw, i: int, value: Any) -> list[Any]:
+        field = raw.fields[i]
+        if field.offsets is not None:
+            ends = _arrays.to_numpy(field.offsets).tolist()
+            items: list[Any] = [value[ends[at] : ends[at + 1]] for at in range(raw.real)]
+        elif self.fields[i].kind == "int" and value.ndim == 1:  # else labels that were mixed
+            items = value[: raw.real].tolist()
         else:
             items = list(value[: raw.real])
-        if lengths is not None:
-            rows = _arrays.to_numpy(lengths)
+        if field.lengths is not None and not field.is_padded:
+            rows = _arrays.to_numpy(field.lengths)
             items = [item[: int(rows[at])] for at, item in enumerate(items)]
-        if present is not None:
-            there = _arrays.to_numpy(present)
+        if field.present is not None:
+            there = _arrays.to_numpy(field.present)
             items = [item if there[at] else None for at, item in enumerate(items)]
         return items
 

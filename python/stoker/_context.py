@@ -19,6 +19,7 @@ log = logging.getLogger("stoker")
 Progress = Callable[[str, str, int, int, int], Any]
 
 _local = threading.local()  # .progress: who is told of the job that this thread does
+_plugins: list[str] = []  # paths: a forked child's context loads them anew
 _made: tuple[int, _core.Context] | None = None  # the process it was made in, and the context
 
 
@@ -37,7 +38,21 @@ def context() -> _core.Context:
     global _made
     if _made is None or _made[0] != os.getpid():
         _made = os.getpid(), _core.Context(progress=_tell_progress, notice=_tell_notice)
+        for path in _plugins:
+            _made[1].load_plugin(os.fsencode(path))
     return _made[1]
+
+
+def load_plugin(path: str | os.PathLike[str]) -> None:
+    """Loads a plugin: a shared library with transforms of your own, or the decoder of videos.
+
+    From then on its transforms can be named in chains: ``stoker.Transform("Solarize(0.5)")``, or as
+    text. Load plugins first, before datasets and loaders are opened. ``examples/plugin`` holds one.
+    """
+    name = os.path.abspath(os.fspath(path))
+    if name not in _plugins:
+        context().load_plugin(os.fsencode(name))
+        _plugins.append(name)
 
 
 class Bar:

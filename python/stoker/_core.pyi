@@ -30,11 +30,12 @@ class Context:
         progress: Callable[[str, str, int, int, int], Any] | None = None,
         notice: Callable[[str], Any] | None = None,
         write_table: Callable[[str, dict[str, Any]], Any] | None = None,
-        # (sources, columns, keys, memory) -> (tables, rows)
-        open_tables: Callable[[list[str], list[str] | None, list[str] | None, int], Any]
+        # (sources, columns, keys, memory, entity) -> (tables, rows)
+        open_tables: Callable[[list[str], list[str] | None, list[str] | None, int, str | None], Any]
         | None = None,
         command: bool = False,
     ) -> Context: ...
+    def load_plugin(self, path: bytes, /) -> None: ...
 
 class _About(TypedDict):
     objects: int
@@ -58,10 +59,10 @@ class Dataset:
         windows: dict[str, Any] | None = None,
     ) -> Dataset: ...
     def __len__(self) -> int: ...
-    # name, kind, optional, dtype, shape, longest value in bytes
+    # name, kind, optional, dtype, shape, longest value in bytes, media
     def fields(
         self,
-    ) -> list[tuple[str, str, bool, str | None, tuple[int, ...] | None, int]]: ...
+    ) -> list[tuple[str, str, bool, str | None, tuple[int, ...] | None, int, str | None]]: ...
     def classes(self) -> list[str]: ...
     def fingerprint(self) -> bytes: ...
     def about(self) -> _About: ...
@@ -106,10 +107,12 @@ class Loader:
         pin: bool = True,
         stall_seconds: float = 0,
         trace: str | None = None,
+        transforms: list[bytes] | None = None,  # a field, its chain, the next field ...
+        batch_transforms: str | None = None,
     ) -> Loader: ...
     # epoch, step, end, count, real, samples (int64), mask, fields; None at the end of the epoch. A
-    # field is (value, lengths, present); its value is a Tensor, or a list of Tensor, str, bytes or
-    # None.
+    # field is (value, lengths, present, offsets, whether its chain pads); its value is a Tensor, or
+    # a list of Tensor, str, bytes or None.
     def next(
         self, epoch: int, /
     ) -> (
@@ -121,7 +124,7 @@ class Loader:
             int,
             bytes,
             Tensor | None,
-            list[tuple[Tensor | list[Any], Tensor | None, Tensor | None]],
+            list[tuple[Tensor | list[Any], Tensor | None, Tensor | None, Tensor | None, bool]],
         ]
         | None
     ): ...
@@ -136,7 +139,30 @@ class Loader:
     def interrupt(self, on: bool, /) -> None: ...
     def close(self) -> None: ...
 
+class Pipeline:
+    """A chain of transforms, run on one value."""
+
+    def __new__(cls, context: Context, chain: bytes, media: str = "tensor") -> Pipeline: ...
+    # -> value, media, rate (0: not known), frames or points that are not padding (-1: all are).
+    # dtype None: data is encoded bytes.
+    def run(
+        self,
+        data: Any,
+        dtype: str | None,
+        shape: tuple[int, ...],
+        seed: int,
+        epoch: int,
+        sample: int,
+        /,
+    ) -> tuple[Tensor, str, float, int]: ...
+    def text(self) -> str: ...
+
 def version() -> str: ...
+
+# name, help, media, whether it is of a batch, arguments: (name, type, default, choices)
+def transforms(
+    context: Context, /
+) -> list[tuple[str, str, list[str], bool, list[tuple[str, str, str | None, str | None]]]]: ...
 def parse_dtype(text: str, /) -> str | None: ...
 def main(context: Context, arguments: list[bytes], /) -> int: ...
 def pack_series(

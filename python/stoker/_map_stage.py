@@ -7,13 +7,13 @@ import inspect
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy
 from numpy.random.bit_generator import ISeedSequence
 
-from . import _core
+from . import _arrays, _core
 from ._batches import Assembler, Batch, Raw, collate
 from ._context import log
 from .errors import BusyError, CancelledError, MapError, ShapeError
@@ -31,12 +31,14 @@ class Mapper:
         map_: Callable[[Any], Any] | None,
         seed: int,
         template: Callable[[], Any],
+        allow_nan: bool = False,
     ) -> None:
         self._assembler = assembler
         self._sample_map = sample_map
         self._map = map_
         self._seed = seed
         self._template = template  # a sample, for the shapes of a batch that has none
+        self._allow_nan = allow_nan
         self._takes_rng = sample_map is not None and _takes_two(sample_map)
 
     def __call__(self, raw: Raw, tell: Callable[[str], None]) -> Any:
@@ -55,6 +57,7 @@ class Mapper:
             raise MapError(words, stage="map") from error
         if result is None:
             raise MapError("map returned None", stage="map", remedy="return the batch")
+        self._check_nan(result, batch, "map", f"step {raw.step} of epoch {raw.epoch}", None)
         return _keep_labels(result, batch)
 
     def _over_samples(self, raw: Raw, tell: Callable[[str], None]) -> Any:
@@ -78,7 +81,7 @@ class Mapper:
                 remedy="return the same fields, shapes and types for each sample",
             ) from error
 
-    def _over_one(self, view: Any, epoch: int, number: int) -> Any:
+    def _over_one(self, view: Any, epoch: int, number: int, may_be_nan: bool = False) -> Any:
         assert self._sample_map is not None
         try:
             if self._takes_rng:
@@ -98,11 +101,30 @@ class Mapper:
                 sample=number,
                 remedy="return the sample",
             )
+        if not may_be_nan:
+            self._check_nan(result, view, "sample_map", f"sample {number} of epoch {epoch}", number)
         return result
+
+    def _check_nan(
+        self, result: Any, given: Any, stage: str, place: str, sample: int | None
+    ) -> None:
+        """NaN that a callable made is an error. What it hands on as it came is not looked at."""
+        if self._allow_nan:
+            return
+        came = {id(value) for value in _values(given).values()}
+        for name, value in _values(result).items():
+            if id(value) not in came and _arrays.has_nan(value):
+                raise MapError(
+                    f"{stage} returned NaN in {name} on {place}",
+                    stage=stage,
+                    sample=sample,
+                    remedy='if NaN is meant, say Loader(..., map_nan="pass")',
+                )
 
     def _empty(self, raw: Raw, mask: Any) -> Any:
         """A batch without a sample: masked places only, or none; shaped as mapped samples are."""
-        result = self._over_one(self._template(), raw.epoch, 0)
+        sample = self._assembler.like(raw, self._template())
+        result = self._over_one(sample, raw.epoch, 0, may_be_nan=True)
         one = raw._replace(places=max(1, raw.places), real=1)
         batch = collate([result], one, self._assembler.as_, mask)
 
@@ -158,6 +180,15 @@ def _takes_two(function: Callable[..., Any]) -> bool:
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     plain = [one for one in parameters if one.kind in kinds]
     return len(plain) >= 2 and (plain[1].default is plain[1].empty or plain[1].name == "rng")
+
+
+def _values(result: Any) -> dict[str, Any]:
+    """The parts of a batch or a sample, by what they are called."""
+    if isinstance(result, Mapping):
+        return {str(name): value for name, value in result.items()}
+    if isinstance(result, (tuple, list)):
+        return {f"item {i}": value for i, value in enumerate(result)}
+    return {"its result": result}
 
 
 def _describe(error: BaseException) -> str:
@@ -319,7 +350,7 @@ class MapStage:
                 got = self._core.next(self._epoch)
                 state = self._core.save()
                 if got is not None:
-                    return turn, Raw(*got), state
+                    return turn, Raw.of(got), state
             except BaseException as error:
                 result = _Failure(error)
             with self._lock:

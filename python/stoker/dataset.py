@@ -133,15 +133,25 @@ def open(
     (its number in :attr:`Dataset.entities`), ``start`` (the window's first row, counted from the
     entity's first), ``time`` (of the window's last row) and ``y_time``.
 
+    Fields that hold an image, a recording, a video or a point cloud (jpg, png, webp, wav, flac,
+    ogg, mp3, mp4, pcd, ply and others) come decoded, as tensors; ``{"jpg": "bytes"}`` leaves them
+    as they are stored. What is done with them on their way is the loader's `transforms`.
+
+    Flat files of token numbers are opened with ``format="tokens"`` and a `window`; the field is
+    ``tokens`` (window,). For a target that is the next token, take one more:
+    ``x, y = w[:-1], w[1:]``.
+
     Args:
         sources: a path, a folder, a glob, a brace list (``"train-{0000..0999}.tar"``), a
             ``file://`` URI, or a list of them.
         fields: which fields to read. ``"jpg;png"`` is the first of the two that a sample has,
             ``"txt?"`` may be missing. A tuple makes samples and batches tuples; a str or a list
             makes them dicts; a dict says what each field is: ``{"blob": "tensor"}`` (tensor, int,
-            text, json, bytes; None: by its name). Default: all fields, as dicts.
-        format: tar, npy, npz, raw, folder or series, where it should not be found out.
-        dtype: raw arrays: the type of an element; torch's and numpy's types and names do.
+            text, json, bytes, image, audio, video, points; None: by its name). Default: all fields,
+            as dicts.
+        format: tar, npy, npz, raw, folder, series or tokens, where it should not be found out.
+        dtype: raw arrays and tokens: the type of an element; torch's and numpy's types and names
+            do.
         shape: raw arrays: the shape of one sample.
         chunk_limit: the most that a compressed shard may decode to (default 1 GiB).
         index: where to keep the index; default: beside the data, else in your cache folder.
@@ -149,9 +159,10 @@ def open(
         progress: True for a bar, False for none, or a callable that is given (what, unit, done,
             total, bytes). Default: a bar on a terminal.
         as_: ``"torch"`` or ``"numpy"``; default: torch where it is installed.
-        window: series: rows of ``x``. Default here and below: what it was packed with.
+        window: series: rows of ``x``; tokens: of a sample. Default here and below: what it was
+            packed with.
         horizon: series: rows of ``y``; 0: no ``y``.
-        stride: series: rows from one sample to the next.
+        stride: series and tokens: rows from one sample to the next.
         gap: series: rows between ``x`` and ``y``.
         min_history: series: least rows up to the window's end. Default: the window, or 1 with
             `pad`.

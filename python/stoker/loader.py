@@ -9,7 +9,7 @@ import operator
 import os
 import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -23,6 +23,7 @@ from ._map_stage import Mapper, MapStage
 from ._options import Fields, Source, find_ranks, parse_size
 from .dataset import Dataset
 from .errors import BadSampleError, BusyError, StokerError, UnsupportedError
+from .transforms import Chain, chain_text
 
 if TYPE_CHECKING:
     from ._iterable import LoaderIterable
@@ -51,6 +52,8 @@ class Loader:
     (``cls``) come as an int64 tensor; text, json and bytes as lists. With ``last="mask"`` there is
     ``batch["mask"]`` (last, in a tuple); a padded field has ``batch["F_lengths"]`` beside it and
     an optional tensor ``batch["F_present"]`` (in a tuple the field is then a tuple of these).
+    Images, recordings, videos and point clouds come decoded, through the chain in `transforms`;
+    where that pads, ``batch["F_mask"]`` (B, length) is beside the lengths and says what is real.
     ``batch.samples`` tells which samples they are. numpy has no bfloat16: there it shows the bits,
     as uint16.
 
@@ -59,7 +62,7 @@ class Loader:
         batch_size: samples a batch, on this rank.
         global_batch_size: instead: samples a batch of all ranks together.
         shuffle: a new order each epoch.
-        seed: of the order, and of `sample_map`'s random numbers.
+        seed: of the order, of transforms, and of `sample_map`'s random numbers.
         order: ``"sequential"``, ``"global"`` (a true shuffle) or ``"local"`` (shards are shuffled,
             then samples among `reach` of them); ``"time"`` for a series: by the time of the
             window's last row, then by entity. Default: by `shuffle`; local where shards are
@@ -72,7 +75,14 @@ class Loader:
         drop_last: the same as ``last="drop"``.
         bad: ``"raise"``, or ``"replace"`` bad samples by others and list them in
             :attr:`quarantine`.
-        ragged: tensors of unequal shape: ``"error"``, ``"pad"`` the first axis, or ``"list"``.
+        ragged: tensors of unequal shape: ``"error"``, ``"pad"`` the first axis, ``"list"``, or
+            ``"flat"``: all rows in one tensor, and ``batch["F_offsets"]`` (B + 1) beside it: sample
+            i has the rows from ``offsets[i]`` to ``offsets[i + 1]``.
+        transforms: what is done with the values of a field, by its name:
+            ``{"jpg": [stoker.RandomResizedCrop(224), stoker.RandomHorizontalFlip()]}``, or as text:
+            ``{"jpg": "RandomResizedCrop(224) | RandomHorizontalFlip"}``. Random choices depend on
+            seed, epoch and sample alone. Default: media are decoded whole.
+        batch_transforms: what is done with whole batches: :class:`MixUp`, :class:`CutMix`.
         memory: the most bytes that the loader holds: ``"2GiB"``.
         threads: that read and decode; default: the cores this process may use.
         depth: batches in flight; default: chosen.
@@ -86,6 +96,7 @@ class Loader:
         map_threads: that run `map` and `sample_map`; default: the cores, at most 4.
         map_timeout: seconds after which a callable that does not return is an error; default:
             never.
+        map_nan: ``"error"``: NaN that a callable makes is one; or ``"pass"``.
         fields: read other fields than the dataset was opened with; see :func:`open`.
         as_: ``"torch"`` or ``"numpy"``; default: the dataset's.
         device: ``"cpu"``. This build has no GPU support.
@@ -120,10 +131,13 @@ class Loader:
         depth: int | None = None,
         io: str = "auto",
         weights: Sequence[float] | numpy.ndarray | None = None,
+        transforms: Mapping[str, Chain] | None = None,
+        batch_transforms: Chain | None = None,
         map: Callable[[Any], Any] | None = None,
         sample_map: Callable[..., Any] | None = None,
         map_threads: int | None = None,
         map_timeout: float | None = None,
+        map_nan: str = "error",
         fields: Fields = None,
         as_: str | None = None,
         device: str | None = None,
@@ -150,13 +164,17 @@ class Loader:
         self.drop_last = self.last == "drop"
         kind = _arrays.resolve(as_ or dataset._as)
         _arrays.load(kind)
-        self._assembler = Assembler(list(dataset.fields.values()), kind, dataset._as_tuple)
+        self.transforms = _read_transforms(transforms)
+        self.batch_transforms = None if batch_transforms is None else chain_text(batch_transforms)
+        described = list(dataset.fields.values())
+        self._assembler = Assembler(described, kind, dataset._as_tuple, list(self.transforms))
         if self.last == "mask" and not dataset._as_tuple and "mask" in dataset.fields:
             raise ValueError("a field is called mask, and so is the mask; ask for tuples instead")
         self._mapper: Mapper | None = None
         if map is not None or sample_map is not None:
             template = functools.partial(_any_sample, dataset, self._assembler)
-            self._mapper = Mapper(self._assembler, sample_map, map, self.seed, template)
+            passes = _read_choice("map_nan", map_nan, ("error", "pass")) == "pass"
+            self._mapper = Mapper(self._assembler, sample_map, map, self.seed, template, passes)
         self._map_threads = map_threads or min(4, len(os.sched_getaffinity(0)))
         self._map_timeout = map_timeout
         self._stall_seconds = float(stall_seconds)
@@ -183,6 +201,8 @@ class Loader:
             pin=pin,
             stall_seconds=self._stall_seconds,
             trace=None if trace is None else os.fspath(trace),
+            transforms=[os.fsencode(text) for pair in self.transforms.items() for text in pair],
+            batch_transforms=self.batch_transforms or None,
         )
         self._epoch = 0  # of the running iteration, or of the last one
         self._begins_here = True  # the next iteration begins where the library stands
@@ -259,7 +279,7 @@ class Loader:
         stage = self._stage
         if stage is None:
             got = core.next(self._epoch)
-            return None if got is None else self._assembler.batch(Raw(*got))
+            return None if got is None else self._assembler.batch(Raw.of(got))
         core.steps()  # says so when this is a forked child, which has no threads
         mapped = stage.next()
         if mapped is None:
@@ -464,6 +484,27 @@ def _any_sample(dataset: Dataset, assembler: Assembler) -> Any:
         except BadSampleError:
             if i == tries - 1:
                 raise
+
+
+def _read_transforms(transforms: Mapping[str, Chain] | None) -> dict[str, str]:
+    """The chain of each field, as text."""
+    if transforms is None:
+        return {}
+    if not isinstance(transforms, Mapping):
+        raise TypeError(
+            f"transforms is {transforms!r}; it is a dict of fields and what is done with them, "
+            'such as {"jpg": [stoker.RandomResizedCrop(224)]}'
+        )
+    for name in transforms:
+        if not isinstance(name, str):
+            raise TypeError(f"a field's name is text, not {type(name).__name__}")
+    return {name: chain_text(chain) for name, chain in transforms.items()}
+
+
+def _read_choice(name: str, value: str, choices: Sequence[str]) -> str:
+    if value not in choices:
+        raise ValueError(f"{name} is {value!r}; it may be {' or '.join(map(repr, choices))}")
+    return value
 
 
 def _read_sizes(batch_size: int | None, global_batch_size: int | None) -> tuple[int, int]:

@@ -467,18 +467,16 @@ static void jpeg_set_view(const struct jpeg_part *part, const struct image_want 
     view->y1 = ((double)box->y + box->height) * scale / 8 - part->y;
 }
 
-static stk_status jpeg_read(void *own, const struct image_want *box, struct image_buffer *buffer,
-                            struct image_view *view, struct stk_error *err)
+static stk_status jpeg_decode(struct jpeg_state *state, const struct image_want *box,
+                              struct image_buffer *buffer, struct image_view *view)
 {
-    struct jpeg_state *state = own;
     struct jpeg_decompress_struct *info = &state->info;
     struct jpeg_part part;
-    state->err = err;
     if (setjmp(state->jump))
         return state->status;
     jpeg_seek(state, box, &part);
     stk_status status = image_buffer_room(buffer, (int32_t)part.columns, (int32_t)part.height,
-                                          part.channels, &view->stride, err);
+                                          part.channels, &view->stride, state->err);
     if (status)
         return status;
     uint8_t *pixels = buffer->data + OFFSET;
@@ -491,6 +489,16 @@ static stk_status jpeg_read(void *own, const struct image_want *box, struct imag
     jpeg_set_view(&part, box, info->scale_num, view);
     view->pixels = pixels + (int64_t)(part.x - part.from) * part.channels;
     return STK_OK;
+}
+
+static stk_status jpeg_read(void *own, const struct image_want *box, struct image_buffer *buffer,
+                            struct image_view *view, struct stk_error *err)
+{
+    struct jpeg_state *state = own;
+    state->err = err;
+    stk_status status = jpeg_decode(state, box, buffer, view);
+    jpeg_abort_decompress(&state->info); /* what the library holds of a large image goes now */
+    return status;
 }
 
 const struct image_format jpeg_image_format = {

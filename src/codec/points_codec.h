@@ -1,7 +1,7 @@
 /* points_codec.h -- point clouds -> float32 rows: KITTI .bin, .npy, .pcd (ascii, binary,
  * binary_compressed), .ply (ascii, both byte orders), told apart by content.
  * Owns: nothing.   Threads: any; one scratch a thread.   Errors: status, words.
- * Not here: choosing points (transform/points_transform.c). */
+ * Not here: choosing points (transform/points_choose.h). */
 #ifndef CODEC_POINTS_CODEC_H
 #define CODEC_POINTS_CODEC_H
 
@@ -15,10 +15,13 @@ struct points_header {
     int32_t columns;    /* x, y, z first where they are named; then the others in stored order */
 };
 
+/* bytes: the whole file. A count that the bytes do not bear out is STK_CORRUPT, of text too, whose
+ * lines are counted. */
 STK_CHECK stk_status points_probe(const struct stk_bytes *bytes, struct points_header *header,
                                   struct stk_error *err);
-/* rows: which points, ascending, `count` of them; NULL: all. to[i * columns + c]; columns: the
- * first so many. */
+/* rows: which points, ascending without repeats, `count` of them; NULL: the first `count`.
+ * to[i * columns + c]; columns: the first so many. float32 comes out bit by bit, NaN too; other
+ * types are rounded to nearest. */
 STK_CHECK stk_status points_read(const struct stk_bytes *bytes, const struct points_header *header,
                                  const uint32_t *rows, int64_t count, int32_t columns, float *to,
                                  struct scratch *scratch, struct stk_error *err);

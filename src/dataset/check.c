@@ -12,11 +12,15 @@
 #include <unistd.h>
 
 #include "base/parse.h"
+#include "codec/audio_codec.h"
 #include "codec/codec.h"
+#include "codec/image_format.h"
+#include "codec/video_codec.h"
 #include "filter/filter.h"
 #include "format/format.h"
 #include "format/series_meta.h"
 #include "store/store.h"
+#include "transform/audio_resample.h"
 #include "work/cores.h"
 
 #define CHECK_GIB ((double)(1 << 30))
@@ -209,6 +213,44 @@ static void check_filter(const struct check *check, const char *name, enum filte
         say(check, name, STK_CHECK_ABSENT, remedy, "not in this build");
 }
 
+static void check_images(const struct check *check)
+{
+    const struct image_format *const images[] = {&jpeg_image_format, &png_image_format,
+                                                 &webp_image_format};
+    for (size_t i = 0; i < sizeof images / sizeof images[0]; i++)
+        if (images[i]->remedy)
+            say(check, images[i]->name, STK_CHECK_ABSENT, images[i]->remedy, "not in this build");
+        else
+            say(check, images[i]->name, STK_CHECK_GOOD, "", "in this build");
+}
+
+/* A library that says itself whether it is there. */
+static void check_tried(const struct check *check, const char *name, stk_status status,
+                        const char *found, const struct stk_error *err)
+{
+    if (status)
+        say(check, name, STK_CHECK_ABSENT, err->remedy, "%s", err->what);
+    else
+        say(check, name, STK_CHECK_GOOD, "", "%s", found);
+}
+
+static void check_media(const struct check *check)
+{
+    struct stk_error err = {0};
+    struct audio_decoder *audio = NULL;
+    struct audio_resampler *resampler = NULL;
+    const char *video = "";
+    check_images(check);
+    stk_status status = audio_decoder_new(&audio, &err);
+    check_tried(check, "sndfile", status, "in this build", &err);
+    audio_decoder_free(audio);
+    status = audio_resampler_new(&resampler, &err);
+    check_tried(check, "soxr", status, "in this build", &err);
+    audio_resampler_free(resampler);
+    status = video_codec_find(&video, &err);
+    check_tried(check, "video", status, video, &err);
+}
+
 static void check_formats(const struct check *check)
 {
     for (uint32_t row = 0; format_at(row); row++) {
@@ -229,7 +271,8 @@ static void check_codecs(const struct check *check)
 {
     static const char *const kinds[] = {"", "tensor", "int", "text", "json", "bytes"};
     for (uint32_t row = 0; codec_at(row); row++)
-        say(check, codec_at(row)->name, STK_CHECK_GOOD, "", "%s", kinds[codec_at(row)->kind]);
+        say(check, codec_at(row)->name, STK_CHECK_GOOD, "", "%s",
+            codec_at(row)->media ? "media, decoded to a tensor" : kinds[codec_at(row)->kind]);
 }
 
 void stk_check(struct stk_context *context,
@@ -247,6 +290,7 @@ void stk_check(struct stk_context *context,
     say(&check, "jansson", STK_CHECK_GOOD, "", "in this build");
     check_filter(&check, "zlib", FILTER_GZIP, "zlib1g-dev");
     check_filter(&check, "zstd", FILTER_ZSTD, "libzstd-dev");
+    check_media(&check);
     check.group = "formats";
     check_formats(&check);
     check.group = "codecs";

@@ -30,6 +30,7 @@ struct field_layout {
     struct stk_tensor shape; /* DENSE: of one sample; data NULL */
     /* Values go through a pipeline, from their stored bytes to their place. NULL: none */
     struct pipeline *pipeline;
+    int straight;     /* stored pixels that the chain crops first: read from a map as they lie */
     int pads;         /* the chain may pad: lengths come beside */
     uint32_t classes; /* an int that becomes float32 (classes), 1 at its number; 0: stays an int */
     uint32_t side; /* bytes beside the batch a sample: the head before its payload, or a number in

@@ -162,6 +162,20 @@ static stk_status choose_place(struct field_layout *layout, uint32_t f,
     return STK_OK;
 }
 
+/* Of stored pixels that are cropped first only the crop need be read. That is code of ours alone,
+ * which may end at any read (media_stage.c); a plugin's may not. */
+static int reads_straight(const struct field_layout *layout, const char *text)
+{
+    const struct dataset_field *field = layout->field;
+    struct chain chain;
+    if (field->field.media || field->gather || !field->plain || layout->place != PLACE_DENSE ||
+        field->field.shape.dtype != STK_U8 || chain_parse(&chain, text, NULL, NULL))
+        return 0;
+    int crops = chain.count && chain.steps[0].ops->stage == TRANSFORM_GEOMETRY;
+    chain_reset(&chain);
+    return crops;
+}
+
 static stk_status refuse_rank(const struct field_layout *layout, struct stk_error *err)
 {
     int32_t rank = pipeline_out(layout->pipeline)->tensor.rank;
@@ -181,6 +195,8 @@ stk_status chain_layout_field(struct field_layout *layout, uint32_t f,
         return STK_OK;
     if (field->field.kind != STK_KIND_TENSOR || field->is_mask)
         return refuse_kind(field, err);
+    if (!field->field.media && field->probed == STK_NOWHERE && field->max_length && !field->gather)
+        return refuse_unprobed(field, err);
     const struct pipeline_options options = {.chain = chain,
                                              .plugins = request->plugins,
                                              .media = field->field.media,
@@ -190,6 +206,7 @@ stk_status chain_layout_field(struct field_layout *layout, uint32_t f,
         status = choose_place(layout, f, request, err);
     if (!status)
         status = refuse_rank(layout, err);
+    layout->straight = !status && chain && reads_straight(layout, chain);
     if (status)
         fail_field(err, field->field.name);
     return status;

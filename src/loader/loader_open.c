@@ -20,8 +20,9 @@
 #define AHEAD_BYTES (16 << 20) /* what small batches may fill ahead: it should stay in a cache */
 #define DEPTH_LEAST 3          /* one being filled, one ready, one in between */
 #define DEPTH_MOST 8
-#define SAMPLES_AN_OBJECT 4 /* from here on an object is worth a map */
-#define SPAN_DECODED 4      /* samples of media in one claim: each is much work */
+#define SAMPLES_AN_OBJECT 4     /* from here on an object is worth a map */
+#define ENCODED_MOST (16 << 20) /* bytes of encoded values a worker is taken to hold */
+#define SPAN_DECODED 4          /* samples of media in one claim: each is much work */
 
 /* --- choosing --------------------------------------------------------------------------------- */
 
@@ -48,6 +49,14 @@ static void choose_depth(struct stk_loader *loader, uint32_t asked, uint64_t lim
     loader->depth = (uint32_t)depth;
 }
 
+/* What pipelines hold while they run, roughly: a few very long values must not count for all. */
+static uint64_t works_bytes(const struct stk_loader *loader)
+{
+    uint64_t encoded = loader->span * loader->layout.encoded;
+    encoded = encoded < ENCODED_MOST ? encoded : ENCODED_MOST;
+    return loader->worker_count * (loader->layout.decoded + 2 * encoded);
+}
+
 /* Chunks that one batch may touch at once. */
 static uint64_t chunks_at_once(const struct stk_loader *loader)
 {
@@ -66,8 +75,9 @@ static uint64_t chunks_at_once(const struct stk_loader *loader)
 static stk_status choose_maps(struct stk_loader *loader, uint64_t limit, struct stk_error *err)
 {
     const struct index *index = dataset_index(loader->dataset);
-    uint64_t batches = loader->fixed_bytes + (loader->depth + 1) * layout_typical(&loader->layout) *
-                                                 loader->layout.capacity;
+    uint64_t batches =
+        loader->fixed_bytes + works_bytes(loader) +
+        (loader->depth + 1) * layout_typical(&loader->layout) * loader->layout.capacity;
     uint64_t room = limit > batches ? limit - batches : 0, mapped = index_size(index);
     uint32_t objects = index_object_count(index);
     loader->trims = mapped > room;
@@ -96,8 +106,7 @@ static stk_status check_budget(struct stk_loader *loader, uint64_t limit, struct
         largest = chunk.decoded > largest ? chunk.decoded : largest;
     }
     uint64_t chunks = chunks_at_once(loader) * largest;
-    uint64_t works = loader->layout.decoded + 2 * loader->span * loader->layout.encoded;
-    uint64_t least = loader->fixed_bytes + chunks + loader->worker_count * works;
+    uint64_t least = loader->fixed_bytes + chunks + works_bytes(loader);
     if (!loader->layout.variable)
         least += box_size(&loader->layout, loader->layout.capacity, NULL);
     if (least <= limit)

@@ -108,10 +108,7 @@ static stk_status run_pipeline(struct worker *worker, const struct field_layout 
         status = pipeline_state_new(&worker->state, err);
     if (status)
         return status;
-    int64_t begin = trace_begin(worker->ring);
-    status = pipeline_run(layout->pipeline, worker->state, input, flow, err);
-    trace_end(worker->ring, begin, "decode", input->key, input->bytes.len);
-    return status;
+    return pipeline_run(layout->pipeline, worker->state, input, flow, err);
 }
 
 /* The words for a result that does not fit: only a run without a place tells what it would have
@@ -185,14 +182,51 @@ static stk_status run_value(struct worker *worker, struct slot *slot,
                                          .room = &worker->converted,
                                          .counted = box_pool_budget(worker->loader->pool)};
     struct tensor_input made;
+    int64_t begin = trace_begin(worker->ring);
     stk_status status = tensor_input_make(&made, layout->field, &source, err);
     if (status)
         return status;
     made.input.key = media_key(worker->loader, slot, value->place, value->sample);
-    return layout->place == PLACE_DENSE
-               ? run_dense(worker, slot, value->place, value->field, &made.input, err)
-               : run_item(worker, slot, value->place, value->field, &made.input, err);
+    status = layout->place == PLACE_DENSE
+                 ? run_dense(worker, slot, value->place, value->field, &made.input, err)
+                 : run_item(worker, slot, value->place, value->field, &made.input, err);
+    trace_end(worker->ring, begin, "decode", value->sample, value->bytes.len);
+    return status;
 }
+
+/* --- straight from a map ---------------------------------------------------------------------- */
+
+#define PAGE 4096
+
+struct straight {
+    struct worker *worker;
+    struct slot *slot;
+    const struct media_alone *value;
+    int slack;
+};
+
+static stk_status straight_run(void *user)
+{
+    const struct straight *job = user;
+    return run_value(job->worker, job->slot, job->value, job->slack, NULL);
+}
+
+/* Pixels that are cropped as they lie in the map. What touches them is the resampler, which holds
+ * no lock and is not inside an allocation when it reads: it may be left there, and the next run
+ * begins by taking all scratch memory back. */
+static stk_status fill_straight(struct worker *worker, struct slot *slot,
+                                const struct media_alone *value)
+{
+    uintptr_t end = (uintptr_t)value->bytes.data + value->bytes.len;
+    struct straight job = {worker, slot, value, end % PAGE && end % PAGE + ROOM_SLACK <= PAGE};
+    int64_t begin = clock_now();
+    stk_status status = guard_run(straight_run, &job);
+    fill_look_for_faults(worker, value->bytes.len, clock_now() - begin);
+    atomic_store_explicit(&worker->copies, worker->copies + 1, memory_order_relaxed);
+    return status;
+}
+
+/* --- one value -------------------------------------------------------------------------------- */
 
 stk_status media_fill(struct worker *worker, const struct span *span, uint32_t place, uint32_t f,
                       struct stk_error *err)
@@ -203,6 +237,8 @@ stk_status media_fill(struct worker *worker, const struct span *span, uint32_t p
     struct media_alone one = {.place = place, .field = f, .sample = slot->samples[place]};
     one.bytes = (struct stk_bytes){slot->from[value], extent->length};
     stk_status status = STK_OK;
+    if (slot->how[value] == HOW_ENCODED && worker->loader->layout.fields[f].straight)
+        return fill_straight(worker, slot, &one);
     if (slot->how[value] == HOW_ENCODED)
         status = copy_from_map(worker, slot->from[value], extent->length, &one.bytes);
     int slack = extent->object < worker->loader->objects; /* else it lies in a chunk */

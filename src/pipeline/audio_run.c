@@ -69,7 +69,9 @@ static stk_status read_resampled(struct recording *recording, float *to, struct 
     const struct audio_range *range = &recording->range;
     struct audio_part part;
     float *in = NULL, *out = NULL;
-    stk_status status = STK_OK;
+    stk_status status = audio_rates_check(recording->header.rate, recording->rate, err);
+    if (status)
+        return status;
     audio_part_find(recording->header.frames, recording->header.rate, recording->rate, range->first,
                     range->count, &part);
     if (!state->resampler)

@@ -38,9 +38,9 @@ static int tensor_is_media(const struct stk_tensor *tensor, enum stk_media media
     int64_t last = tensor->rank ? tensor->shape[tensor->rank - 1] : 0;
     switch (media) {
     case STK_MEDIA_IMAGE:
-        return tensor->dtype == STK_U8 && tensor->rank == 3 && last >= 1 && last <= 4;
+        return tensor->dtype == STK_U8 && tensor->rank == 3 && last >= 1 && last <= 4 && last != 2;
     case STK_MEDIA_VIDEO:
-        return tensor->dtype == STK_U8 && tensor->rank == 4 && last >= 1 && last <= 4;
+        return tensor->dtype == STK_U8 && tensor->rank == 4 && last >= 1 && last <= 4 && last != 2;
     case STK_MEDIA_AUDIO:
     case STK_MEDIA_POINTS:
         return tensor->dtype == STK_F32 && tensor->rank == 2;
@@ -49,14 +49,17 @@ static int tensor_is_media(const struct stk_tensor *tensor, enum stk_media media
     }
 }
 
-/* A stored tensor is what all of its transforms take it for; a plain tensor when they all can. */
+/* A stored tensor is what all of its transforms can take it for: pixels when it looks like them,
+ * then a plain tensor. */
 static enum stk_media media_of_tensor(const struct chain *chain, const struct stk_tensor *tensor)
 {
-    static const enum stk_media order[] = {STK_MEDIA_TENSOR, STK_MEDIA_IMAGE, STK_MEDIA_VIDEO,
+    static const enum stk_media order[] = {STK_MEDIA_IMAGE, STK_MEDIA_VIDEO, STK_MEDIA_TENSOR,
                                            STK_MEDIA_POINTS, STK_MEDIA_AUDIO};
     uint32_t all = STK_MEDIA_ANY;
     for (uint32_t i = 0; i < chain->count; i++)
         all &= chain->steps[i].ops->media;
+    if (!chain->count)
+        return STK_MEDIA_TENSOR;
     for (size_t i = 0; i < sizeof order / sizeof order[0]; i++)
         if (all & STK_MEDIA_BIT(order[i]) && tensor_is_media(tensor, order[i]))
             return order[i];

@@ -17,9 +17,8 @@ struct pipeline_state;
 struct pipeline_options {
     const char *chain; /* NULL: only decoded */
     const struct transform_registry *plugins;
-    /* What goes in: encoded media, or a tensor (then data is decoded already). For a stored tensor
-     * that is uint8 (H, W, C) with 1, 3 or 4 channels and whose chain begins as an image's: it is
-     * taken for an image. */
+    /* What goes in: encoded media, or a stored tensor. uint8 (H, W, C) or (T, H, W, C) of 1, 3 or 4
+     * channels is taken for an image or a video when all its transforms take one. */
     enum stk_media media;
     struct stk_tensor tensor; /* MEDIA_TENSOR: its shape as probed, -1 where lengths differ */
 };

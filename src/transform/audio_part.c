@@ -1,8 +1,17 @@
+#include "base/fail.h"
 #include "transform/audio_resample.h"
 
 /* The filter of SOXR_HQ is some 200 frames of the lower rate long; what lies further away does not
  * count any more. */
 #define MARGIN 512
+
+stk_status audio_rates_check(double from, double to, struct stk_error *err)
+{
+    if (from <= to * AUDIO_RATES_APART && to <= from * AUDIO_RATES_APART)
+        return STK_OK;
+    return fail(err, STK_LIMIT, "from %.15g to %.15g frames a second: %d times at most", from, to,
+                AUDIO_RATES_APART);
+}
 
 int64_t audio_resampled(int64_t frames, double from, double to)
 {

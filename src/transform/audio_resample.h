@@ -17,6 +17,11 @@ STK_CHECK stk_status audio_resampler_new(struct audio_resampler **out, struct st
 void audio_resampler_free(struct audio_resampler *resampler); /* NULL is fine */
 uint64_t audio_resampler_bytes(const struct audio_resampler *resampler);
 
+/* STK_LIMIT: one rate is more than AUDIO_RATES_APART times the other. A header that lies about its
+ * rate would make a small file into hours of work. */
+#define AUDIO_RATES_APART 256
+STK_CHECK stk_status audio_rates_check(double from, double to, struct stk_error *err);
+
 /* How many frames come out of `frames`. */
 int64_t audio_resampled(int64_t frames, double from, double to);
 

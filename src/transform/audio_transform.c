@@ -156,6 +156,9 @@ static stk_status resample_shape(const void *arguments, const void *params, stru
         fail_remedy(err, "say Resample(%.15g, orig_rate=44100)", args->rate);
         return STK_USAGE;
     }
+    stk_status status = from ? audio_rates_check(from, args->rate, err) : STK_OK;
+    if (status)
+        return status;
     if (params && flow->tensor.shape[0] > 64)
         return fail(err, STK_LIMIT, "Resample takes 64 channels at most");
     flow->tensor.shape[1] = frames < 0 || !from ? -1 : audio_resampled(frames, from, args->rate);

@@ -7,8 +7,7 @@
 
 #define PI 3.14159265358979323846
 
-/* --- filters: weight at a distance, in pixels of the smaller side ------------------------------
- */
+/* --- filters: weight at a distance, in pixels of the smaller side --------------------------- */
 
 static inline double bilinear_at(double x)
 {
@@ -87,8 +86,7 @@ static double filter_weights(enum image_filter filter, struct tap_range range, d
     return sum;
 }
 
-/* --- tables ------------------------------------------------------------------------------------
- */
+/* --- tables --------------------------------------------------------------------------------- */
 
 static double axis_scale(const struct axis *axis)
 {
@@ -122,9 +120,12 @@ static struct tap_range taps_widened(const struct axis *axis, double middle, dou
     int32_t from = (int32_t)(middle - support + 0.5), to = (int32_t)(middle + support + 0.5);
     from = from < 0 ? 0 : from;
     to = to > axis->from ? axis->from : to;
+    from = from < to ? from : to - 1; /* rounding may put the last middle on the edge */
     struct tap_range range = {from, to - from};
     double sum = filter_weights(axis->filter, range, middle, 1.0 / widen, weights);
-    for (int32_t i = 0; sum != 0.0 && i < range.count; i++)
+    if (sum == 0.0)
+        weights[0] = sum = 1.0;
+    for (int32_t i = 0; i < range.count; i++)
         weights[i] /= sum;
     return range;
 }

@@ -11,8 +11,10 @@
 
 #define COEFFICIENT_BITS                                                                           \
     22 /* a weight of 1 is 1 << 22: 8 bits of pixel, 2 of overshoot, 32 in all */
-#define COEFFICIENT_SPLIT 11 /* weight = high << 11 | low: both fit 16 bits, and the sum is exact  \
-                              */
+#define COEFFICIENT_HALF (1 << (COEFFICIENT_BITS - 1)) /* added, so that a sum is rounded */
+#define COEFFICIENT_SPLIT                                                                          \
+    11 /* weight = high << 11 | low: both fit 16 bits, and the sum is exact                        \
+        */
 
 /* Two weights side by side, as 16 bits each, for a multiply that adds pairs. */
 struct weight_pair {

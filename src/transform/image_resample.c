@@ -41,8 +41,7 @@ struct work {
     float *line;
 };
 
-/* --- planning ----------------------------------------------------------------------------------
- */
+/* --- planning ------------------------------------------------------------------------------- */
 
 static void axis_clip(struct axis_plan *plan, int32_t out, int32_t out_len, int mirrored)
 {
@@ -105,8 +104,7 @@ static stk_status work_plan(struct work *work, const struct image_view *view,
     return status;
 }
 
-/* --- the passes over the whole picture ----------------------------------------------------------
- */
+/* --- the passes over the whole picture ------------------------------------------------------ */
 
 struct range {
     int32_t first, stop;
@@ -190,14 +188,16 @@ static stk_status pass_down(struct work *work, int32_t *width, struct scratch *s
     return axis_prepare(&work->down, 1, scratch, err);
 }
 
-/* Pillow's rule since 13; before it, always across first. For bilinear and area the order makes one
- * level of difference; the others' overshoot is cut between the passes. */
+/* Pillow's rule since 13; before it, always across first. So is torch's, which is the model without
+ * antialias. For bilinear and area the order makes one level of difference; the others' overshoot
+ * is cut between the passes. */
 static int is_down_first(const struct work *work)
 {
     const struct axis *across = &work->across.axis, *down = &work->down.axis;
     int64_t less_wide = (int64_t)across->from - across->to;
     int64_t less_high = (int64_t)down->from - down->to;
-    return work->down.way == AXIS_WEIGHED && less_high > 0 && less_high > 2 * less_wide;
+    return across->antialias && work->down.way == AXIS_WEIGHED && less_high > 0 &&
+           less_high > 2 * less_wide;
 }
 
 static stk_status passes_run(struct work *work, const struct image_view *view,
@@ -217,8 +217,7 @@ static stk_status passes_run(struct work *work, const struct image_view *view,
     return status;
 }
 
-/* --- rows --------------------------------------------------------------------------------------
- */
+/* --- rows ----------------------------------------------------------------------------------- */
 
 static inline __attribute__((always_inline)) void pick_pixels(const uint8_t *from,
                                                               const int32_t *picked, int32_t count,

@@ -35,8 +35,7 @@ static inline float value_of(uint8_t level, float multiply, float add)
     return product + add;
 }
 
-/* --- plain C -----------------------------------------------------------------------------------
- */
+/* --- plain C -------------------------------------------------------------------------------- */
 
 static void plain_packed(const struct image_writer *writer, const uint8_t *from, int64_t count,
                          int32_t channels, float *to)
@@ -79,8 +78,7 @@ static void plain_bfloat(const float *from, int64_t count, uint16_t *to)
 const struct image_write_loops image_write_plain = {plain_packed, plain_planar, plain_split,
                                                     plain_half, plain_bfloat};
 
-/* --- rows --------------------------------------------------------------------------------------
- */
+/* --- rows ----------------------------------------------------------------------------------- */
 
 int image_write_is_copy(const struct image_writer *writer, int32_t channels)
 {

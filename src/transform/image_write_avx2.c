@@ -14,6 +14,11 @@ AVX2_INLINE __m256 values_of(__m128i levels, __m256 multiply, __m256 add)
     return _mm256_add_ps(_mm256_mul_ps(value, multiply), add);
 }
 
+AVX2_INLINE void eight_store(float *to, const uint8_t *from, __m256 multiply, __m256 add)
+{
+    _mm256_storeu_ps(to, values_of(_mm_loadl_epi64((const __m128i *)from), multiply, add));
+}
+
 AVX2 static void wide_packed(const struct image_writer *writer, const uint8_t *from, int64_t count,
                              int32_t channels, float *to)
 {
@@ -22,43 +27,66 @@ AVX2 static void wide_packed(const struct image_writer *writer, const uint8_t *f
         multiply[i] = writer->plain ? 1.0f : writer->multiply[i % channels];
         add[i] = writer->plain ? 0.0f : writer->add[i % channels];
     }
-    __m256 m[3], a[3];
-    for (int i = 0; i < 3; i++) {
-        m[i] = _mm256_loadu_ps(multiply + LANES * i);
-        a[i] = _mm256_loadu_ps(add + LANES * i);
-    }
+    __m256 m0 = _mm256_loadu_ps(multiply), a0 = _mm256_loadu_ps(add);
+    __m256 m1 = _mm256_loadu_ps(multiply + LANES), a1 = _mm256_loadu_ps(add + LANES);
+    __m256 m2 = _mm256_loadu_ps(multiply + 2 * LANES), a2 = _mm256_loadu_ps(add + 2 * LANES);
     int64_t at = 0;
-    for (; at + PERIOD <= count; at += PERIOD)
-        for (int i = 0; i < 3; i++)
-            _mm256_storeu_ps(
-                to + at + LANES * i,
-                values_of(_mm_loadl_epi64((const __m128i *)(from + at + LANES * i)), m[i], a[i]));
+    for (; at + PERIOD <= count; at += PERIOD) {
+        eight_store(to + at, from + at, m0, a0);
+        eight_store(to + at + LANES, from + at + LANES, m1, a1);
+        eight_store(to + at + 2 * LANES, from + at + 2 * LANES, m2, a2);
+    }
     image_write_plain.packed(writer, from + at, count - at, channels, to + at);
 }
 
-/* 48 bytes of 16 pixels -> 16 bytes of each channel. */
-AVX2_INLINE void planes_of(const uint8_t *from, __m128i out[3])
+struct planes {
+    __m128i red, green, blue;
+};
+
+/* Bytes of three vectors into one: where a place of an order is -1, another of them has it. */
+AVX2_INLINE __m128i bytes_join(__m128i a, __m128i b, __m128i c, __m128i from_a, __m128i from_b,
+                               __m128i from_c)
 {
-    static const int8_t order[3][3][16] = {
-        {{0, 3, 6, 9, 12, 15, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1},
-         {-1, -1, -1, -1, -1, -1, 2, 5, 8, 11, 14, -1, -1, -1, -1, -1},
-         {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, 1, 4, 7, 10, 13}},
-        {{1, 4, 7, 10, 13, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1},
-         {-1, -1, -1, -1, -1, 0, 3, 6, 9, 12, 15, -1, -1, -1, -1, -1},
-         {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, 2, 5, 8, 11, 14}},
-        {{2, 5, 8, 11, 14, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1},
-         {-1, -1, -1, -1, -1, 1, 4, 7, 10, 13, -1, -1, -1, -1, -1, -1},
-         {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, 0, 3, 6, 9, 12, 15}}};
-    __m128i part[3];
-    for (int i = 0; i < 3; i++)
-        part[i] = _mm_loadu_si128((const __m128i *)(from + 16 * i));
-    for (int c = 0; c < 3; c++) {
-        __m128i all = _mm_setzero_si128();
-        for (int i = 0; i < 3; i++)
-            all = _mm_or_si128(
-                all, _mm_shuffle_epi8(part[i], _mm_loadu_si128((const __m128i *)order[c][i])));
-        out[c] = all;
-    }
+    return _mm_or_si128(_mm_or_si128(_mm_shuffle_epi8(a, from_a), _mm_shuffle_epi8(b, from_b)),
+                        _mm_shuffle_epi8(c, from_c));
+}
+
+/* 48 bytes of 16 pixels -> 16 bytes of each channel. */
+AVX2_INLINE struct planes planes_of(const uint8_t *from)
+{
+    __m128i a = _mm_loadu_si128((const __m128i *)from);
+    __m128i b = _mm_loadu_si128((const __m128i *)(from + 16));
+    __m128i c = _mm_loadu_si128((const __m128i *)(from + 32));
+    return (struct planes){
+        bytes_join(a, b, c,
+                   _mm_setr_epi8(0, 3, 6, 9, 12, 15, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1),
+                   _mm_setr_epi8(-1, -1, -1, -1, -1, -1, 2, 5, 8, 11, 14, -1, -1, -1, -1, -1),
+                   _mm_setr_epi8(-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, 1, 4, 7, 10, 13)),
+        bytes_join(a, b, c,
+                   _mm_setr_epi8(1, 4, 7, 10, 13, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1),
+                   _mm_setr_epi8(-1, -1, -1, -1, -1, 0, 3, 6, 9, 12, 15, -1, -1, -1, -1, -1),
+                   _mm_setr_epi8(-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, 2, 5, 8, 11, 14)),
+        bytes_join(a, b, c,
+                   _mm_setr_epi8(2, 5, 8, 11, 14, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1),
+                   _mm_setr_epi8(-1, -1, -1, -1, -1, 1, 4, 7, 10, 13, -1, -1, -1, -1, -1, -1),
+                   _mm_setr_epi8(-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, 0, 3, 6, 9, 12, 15))};
+}
+
+/* 16 values of a channel. */
+AVX2_INLINE void plane_store(float *to, __m128i levels, __m256 multiply, __m256 add)
+{
+    _mm256_storeu_ps(to, values_of(levels, multiply, add));
+    _mm256_storeu_ps(to + LANES, values_of(_mm_srli_si128(levels, LANES), multiply, add));
+}
+
+AVX2_INLINE __m256 factor_of(const struct image_writer *writer, int channel)
+{
+    return _mm256_set1_ps(writer->plain ? 1.0f : writer->multiply[channel]);
+}
+
+AVX2_INLINE __m256 term_of(const struct image_writer *writer, int channel)
+{
+    return _mm256_set1_ps(writer->plain ? 0.0f : writer->add[channel]);
 }
 
 AVX2 static void wide_planar(const struct image_writer *writer, const uint8_t *from, int32_t width,
@@ -68,21 +96,15 @@ AVX2 static void wide_planar(const struct image_writer *writer, const uint8_t *f
         image_write_plain.planar(writer, from, width, channels, to, plane);
         return;
     }
-    __m256 multiply[3], add[3];
-    for (int c = 0; c < 3; c++) {
-        multiply[c] = _mm256_set1_ps(writer->plain ? 1.0f : writer->multiply[c]);
-        add[c] = _mm256_set1_ps(writer->plain ? 0.0f : writer->add[c]);
-    }
+    __m256 red = factor_of(writer, 0), green = factor_of(writer, 1), blue = factor_of(writer, 2);
+    __m256 red_term = term_of(writer, 0), green_term = term_of(writer, 1);
+    __m256 blue_term = term_of(writer, 2);
     int32_t x = 0;
     for (; x + 16 <= width; x += 16) {
-        __m128i planes[3];
-        planes_of(from + x * 3, planes);
-        for (int c = 0; c < 3; c++) {
-            float *place = to + c * plane + x;
-            _mm256_storeu_ps(place, values_of(planes[c], multiply[c], add[c]));
-            _mm256_storeu_ps(place + LANES,
-                             values_of(_mm_srli_si128(planes[c], LANES), multiply[c], add[c]));
-        }
+        struct planes planes = planes_of(from + x * 3);
+        plane_store(to + x, planes.red, red, red_term);
+        plane_store(to + plane + x, planes.green, green, green_term);
+        plane_store(to + 2 * plane + x, planes.blue, blue, blue_term);
     }
     image_write_plain.planar(writer, from + x * 3, width - x, 3, to + x, plane);
 }
@@ -92,10 +114,10 @@ AVX2 static void wide_split(const uint8_t *from, int32_t width, int32_t channels
 {
     int32_t x = 0;
     for (; channels == 3 && x + 16 <= width; x += 16) {
-        __m128i planes[3];
-        planes_of(from + x * 3, planes);
-        for (int c = 0; c < 3; c++)
-            _mm_storeu_si128((__m128i *)(to + c * plane + x), planes[c]);
+        struct planes planes = planes_of(from + x * 3);
+        _mm_storeu_si128((__m128i *)(to + x), planes.red);
+        _mm_storeu_si128((__m128i *)(to + plane + x), planes.green);
+        _mm_storeu_si128((__m128i *)(to + 2 * plane + x), planes.blue);
     }
     image_write_plain.split(from + x * channels, width - x, channels, to + x, plane);
 }

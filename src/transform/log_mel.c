@@ -43,19 +43,57 @@ uint64_t log_mel_work_bytes(const struct log_mel_frame *frame)
 
 /* --- eight columns ---------------------------------------------------------------------------- */
 
-/* Even and odd samples of a frame become the real and imaginary parts of its lane. */
-INLINE void load_frames(const struct log_mel_frame *frame, const float *in, int64_t hop,
-                        struct lane_cell *cells)
+#define PICK __builtin_shufflevector
+#define PAIR_LOW(a, b) PICK(a, b, 0, 8, 1, 9, 4, 12, 5, 13)
+#define PAIR_HIGH(a, b) PICK(a, b, 2, 10, 3, 11, 6, 14, 7, 15)
+#define FOUR_LOW(a, b) PICK(a, b, 0, 1, 8, 9, 4, 5, 12, 13)
+#define FOUR_HIGH(a, b) PICK(a, b, 2, 3, 10, 11, 6, 7, 14, 15)
+#define HALF_LOW(a, b) PICK(a, b, 0, 1, 2, 3, 8, 9, 10, 11)
+#define HALF_HIGH(a, b) PICK(a, b, 4, 5, 6, 7, 12, 13, 14, 15)
+
+/* Rows a to h become columns: by pairs, by fours, by halves. Written out, so that they stay in
+ * registers. */
+#define TRANSPOSE(to, a, b, c, d, e, f, g, h)                                                      \
+    do {                                                                                           \
+        lanes p0 = PAIR_LOW(a, b), p1 = PAIR_HIGH(a, b), p2 = PAIR_LOW(c, d),                      \
+              p3 = PAIR_HIGH(c, d);                                                                \
+        lanes p4 = PAIR_LOW(e, f), p5 = PAIR_HIGH(e, f), p6 = PAIR_LOW(g, h),                      \
+              p7 = PAIR_HIGH(g, h);                                                                \
+        lanes q0 = FOUR_LOW(p0, p2), q1 = FOUR_HIGH(p0, p2), q2 = FOUR_LOW(p1, p3);                \
+        lanes q3 = FOUR_HIGH(p1, p3), q4 = FOUR_LOW(p4, p6), q5 = FOUR_HIGH(p4, p6);               \
+        lanes q6 = FOUR_LOW(p5, p7), q7 = FOUR_HIGH(p5, p7);                                       \
+        (to)[0] = HALF_LOW(q0, q4), (to)[1] = HALF_LOW(q1, q5);                                    \
+        (to)[2] = HALF_LOW(q2, q6), (to)[3] = HALF_LOW(q3, q7);                                    \
+        (to)[4] = HALF_HIGH(q0, q4), (to)[5] = HALF_HIGH(q1, q5);                                  \
+        (to)[6] = HALF_HIGH(q2, q6), (to)[7] = HALF_HIGH(q3, q7);                                  \
+    } while (0)
+
+/* As lanes, at any address. */
+typedef float loose_lanes __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
+
+/* Even and odd samples of a frame become the real and imaginary parts of its lane: sample i of all
+ * lanes is the i-th vector of the cells. */
+INLINE void load_even(const struct log_mel_frame *frame, const float *in, int64_t hop, lanes *to)
 {
-    int even = frame->half < frame->n_fft;
-    float *to = (float *)cells;
-    for (int lane = 0; lane < LANES; lane++) {
-        const float *from = in + lane * hop, *window = frame->window;
-        float *at = to + lane;
-        for (uint32_t k = 0; k < frame->half; k++, at += 2 * LANES) {
-            at[0] = even ? from[2 * k] * window[2 * k] : from[k] * window[k];
-            at[LANES] = even ? from[2 * k + 1] * window[2 * k + 1] : 0;
-        }
+#define ROW(lane) (*(const loose_lanes *)(in + (lane)*hop + i) * window)
+    uint32_t i = 0;
+    for (; i + LANES <= frame->n_fft; i += LANES) {
+        lanes window = *(const loose_lanes *)(frame->window + i);
+        TRANSPOSE(to + i, ROW(0), ROW(1), ROW(2), ROW(3), ROW(4), ROW(5), ROW(6), ROW(7));
+    }
+#undef ROW
+    for (; i < frame->n_fft; i++)
+        for (int lane = 0; lane < LANES; lane++)
+            to[i][lane] = in[lane * hop + i] * frame->window[i];
+}
+
+INLINE void load_odd(const struct log_mel_frame *frame, const float *in, int64_t hop,
+                     struct lane_cell *cells)
+{
+    for (uint32_t i = 0; i < frame->n_fft; i++) {
+        for (int lane = 0; lane < LANES; lane++)
+            cells[i].re[lane] = in[lane * hop + i] * frame->window[i];
+        cells[i].im = (lanes){0};
     }
 }
 
@@ -128,9 +166,14 @@ INLINE void columns_all(const struct log_mel_frame *frame, const struct mel_filt
     struct lane_cell *cells = job->work, *spare = cells + frame->half;
     lanes *power = (lanes *)(spare + frame->half);
     for (int64_t column = 0; column < job->columns; column += LANES) {
-        load_frames(frame, job->in + column * job->hop, job->hop, cells);
+        const float *in = job->in + column * job->hop;
+        int even = frame->half < frame->n_fft;
+        if (even)
+            load_even(frame, in, job->hop, (lanes *)cells);
+        else
+            load_odd(frame, in, job->hop, cells);
         const struct lane_cell *result = lane_fft_run(&frame->fft, cells, spare);
-        if (frame->half < frame->n_fft)
+        if (even)
             power_even(frame, result, power);
         else
             power_odd(frame, result, power);

@@ -10,8 +10,7 @@
 
 #define NAME_MOST 63
 #define TRANSFORM_MOST 1024             /* of one plugin */
-#define OUTPUT_MOST ((uint64_t)1 << 36) /* bytes of one result: more is a mistake of the plugin's  \
-                                         */
+#define OUTPUT_MOST ((uint64_t)1 << 36) /* bytes of one result */
 
 /* One transform of a plugin, with what its row points to. */
 struct plugin_row {

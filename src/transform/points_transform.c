@@ -358,8 +358,8 @@ static stk_status drop_run(const void *from, const void *drawn, const struct stk
 
 const struct transform_ops points_drop_transform = {
     .name = "Drop",
-    .help = "drops each point with probability p; replace: a copy of the first one that stays "
-            "takes its place",
+    .help = "Drops each point with probability p; replace: a copy of the first one that stays "
+            "takes its place.",
     .media = POINTS_BIT,
     .stage = TRANSFORM_TENSOR,
     .args = drop_arguments,

@@ -9,6 +9,7 @@ import inspect
 import re
 from pathlib import Path
 
+import numpy
 import pytest
 import stoker
 from shard_making import write_shards
@@ -19,7 +20,7 @@ pyarrow = pytest.importorskip("pyarrow")
 
 ROOT = Path(__file__).resolve().parents[2]
 MODULES = ["stoker", "stoker.dataset", "stoker.errors", "stoker.loader", "stoker._map_stage"]
-MODULES += ["stoker.__main__", "stoker.series"]
+MODULES += ["stoker.__main__", "stoker.series", "stoker.transforms", "stoker.pipeline"]
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -34,7 +35,7 @@ def test_the_examples_of_docstrings_run(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     ds = stoker.open("data/shard-*.tar")
     with stoker.Loader(ds, 32) as loader:
-        names = {"stoker": stoker, "ds": ds, "loader": loader}
+        names = {"stoker": stoker, "ds": ds, "loader": loader, "numpy": numpy}
         module = importlib.import_module(name)
         result = doctest.testmod(module, extraglobs=names)
     assert result.attempted > 0
@@ -56,7 +57,7 @@ def test_everything_public_has_a_docstring(name, thing):
     assert inspect.getdoc(thing), name
 
 
-FUNCTIONS = [stoker.open, stoker.Loader, stoker.pack_series, stoker.rescale]
+FUNCTIONS = [stoker.open, stoker.Loader, stoker.Pipeline, stoker.pack_series, stoker.rescale]
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)

@@ -238,9 +238,36 @@ def test_95_results_of_unequal_form_are_an_error(dataset):
         next(iter(stoker.Loader(dataset, 5, sample_map=forget)))
 
 
-def test_95_nan_passes_through(dataset):
-    loader = stoker.Loader(dataset, 5, sample_map=lambda one: one["npy"] * float("nan"))
+def test_95_nan_that_a_callable_makes_names_the_stage_and_the_sample(dataset):
+    def spoil(one):
+        return {"x": one["npy"] / (0.0 if one["cls"] == 3 else 1.0) * 0, "cls": one["cls"]}
+
+    with pytest.raises(stoker.MapError, match="sample_map returned NaN in x on sample 3") as caught:
+        next(iter(stoker.Loader(dataset, 5, sample_map=spoil)))
+    assert (caught.value.stage, caught.value.sample) == ("sample_map", 3)
+    assert 'map_nan="pass"' in str(caught.value)
+    for as_ in ("torch", "numpy"):
+        loader = stoker.Loader(
+            dataset, 5, as_=as_, map=lambda batch: (batch["npy"] * float("nan"),)
+        )
+        with pytest.raises(stoker.MapError, match="map returned NaN in item 0 on step 0") as caught:
+            next(iter(loader))
+        assert caught.value.stage == "map"
+    with pytest.raises(stoker.MapError, match="NaN in its result"):
+        next(iter(stoker.Loader(dataset, 5, sample_map=lambda one: float("nan"))))
+
+
+def test_95_nan_passes_where_it_is_meant_and_where_it_is_handed_on(dataset, tmp_path):
+    loader = stoker.Loader(
+        dataset, 5, sample_map=lambda one: one["npy"] * float("nan"), map_nan="pass"
+    )
     assert next(iter(loader)).isnan().all()
+    write_tar(tmp_path / "a.tar", [("a", {"npy": numpy.full(3, numpy.nan)})])
+    for option in ("map", "sample_map"):
+        loader = stoker.Loader(tmp_path / "a.tar", 1, **{option: lambda one: {"x": one["npy"]}})
+        assert next(iter(loader))["x"].isnan().all()
+    with pytest.raises(ValueError, match="map_nan is 'maybe'"):
+        stoker.Loader(dataset, 5, map=lambda batch: batch, map_nan="maybe")
 
 
 def test_95_a_callable_that_hangs_is_told_and_closing_does_not_wait_for_it(dataset, caplog):

@@ -56,7 +56,7 @@ def test_alternatives_take_the_first_that_is_there_and_optional_ones_may_be_miss
         tmp_path / "a.tar",
         [("x", {"jpg": b"J", "cls": 1, "txt": "t"}), ("y", {"png": b"P", "cls": 2})],
     )
-    ds = stoker.open(tmp_path / "a.tar", fields=("jpg;png", "cls", "txt?"))
+    ds = stoker.open(tmp_path / "a.tar", fields=("jpg;png=bytes", "cls", "txt?"))
     assert ds[0] == (b"J", 1, "t")
     assert ds[1] == (b"P", 2, None)
 

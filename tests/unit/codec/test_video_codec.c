@@ -61,21 +61,20 @@ static void every_frame_of_every_codec_is_ffmpegs_own(void **state)
 {
     (void)state;
     static const char *const made[] = {
-        "-c:v libx264 -preset veryfast -g 250 -bf 2 -pix_fmt yuv420p ONE.mp4", /* one keyframe */
-        "-c:v libx264 -preset veryfast -g 12 -bf 3 -pix_fmt yuv420p TWO.mkv",
-        "-c:v libx264 -preset veryfast -x264-params open-gop=1:keyint=15 -bf 3 THREE.mkv",
-        "-c:v libx264 -preset veryfast -x264-params intra-refresh=1:keyint=15 FOUR.mp4",
-        "-c:v libx264 -preset veryfast -bf 2 FIVE.avi", /* no times */
-        "-c:v mpeg4 -g 20 -bf 2 SIX.mp4",
-        "-c:v mpeg4 -g 20 -bf 2 SEVEN.avi",
-        "-c:v mpeg4 -vf scale=75:51 EIGHT.mov", /* odd sizes */
-        "-c:v libvpx -deadline realtime -auto-alt-ref 1 -lag-in-frames 10 NINE.webm", /* hidden */
-        "-c:v libvpx-vp9 -deadline realtime -cpu-used 8 -vf scale=75:51 TEN.webm",
-        "-c:v mjpeg ELEVEN.avi",
-        "-c:v ffv1 -pix_fmt yuv420p10le TWELVE.mkv",
-        "-c:v libx264 -preset veryfast -vf scale=out_color_matrix=bt709:out_range=pc "
-        "-colorspace bt709 -color_range pc THIRTEEN.mp4",
-        "-c:v libx264 -preset veryfast -bf 2 -g 30 FOURTEEN.ts",
+        "-c:v libx264 -preset veryfast -g 250 -bf 2 -pix_fmt yuv420p a.mp4", /* one keyframe */
+        "-c:v libx264 -preset veryfast -g 12 -bf 3 -pix_fmt yuv420p b.mkv",
+        "-c:v libx264 -preset veryfast -x264-params open-gop=1:keyint=15 -bf 3 c.mkv",
+        "-c:v libx264 -preset veryfast -x264-params intra-refresh=1:keyint=15 d.mp4",
+        "-c:v libx264 -preset veryfast -bf 2 e.avi", /* no times */
+        "-c:v mpeg4 -g 20 -bf 2 f.mp4",
+        "-c:v mpeg4 -g 20 -bf 2 g.avi",
+        "-c:v mpeg4 -vf scale=75:51 h.mov",                                 /* odd sizes */
+        "-c:v libvpx -cpu-used 5 -auto-alt-ref 1 -lag-in-frames 16 i.webm", /* hidden */
+        "-c:v libvpx-vp9 -deadline realtime -cpu-used 8 -vf scale=75:51 j.webm",
+        "-c:v mjpeg k.avi",
+        "-c:v ffv1 -pix_fmt yuv420p10le l.mkv",
+        "-vf scale=out_color_matrix=bt709:out_range=pc -color_range pc -c:v mpeg4 m.mkv",
+        "-c:v libx264 -preset veryfast -bf 2 -g 30 n.ts",
     };
     NEEDS_VIDEO();
     int tried = 0;

@@ -2,7 +2,7 @@
  */
 #include <stdarg.h>
 
-#include "dataset/dataset_view.h"
+#include "base/memory.h"
 #include "dataset/fixture.h"
 
 #define WINDOW(tokens, step)                                                                       \
@@ -187,6 +187,31 @@ static void the_fingerprint_is_of_files_type_and_windows(void **state)
     }
 }
 
+static int fail_nth(void *user, size_t size)
+{
+    (void)size;
+    return --*(long *)user == 0;
+}
+
+static void every_allocation_may_fail(void **state)
+{
+    const char *path = path_of(*state, "tokens.bin");
+    struct stk_window_options window = WINDOW(10, 10);
+    struct stk_dataset *dataset = NULL;
+    long n = 0, left;
+    make_tokens(path, 0, 40, 0);
+    do { /* until a run needs fewer than n */
+        left = ++n;
+        memory_set_hook(fail_nth, &left);
+        stk_status status = open_tokens(&dataset, path, NULL, &window, NULL);
+        memory_set_hook(NULL, NULL);
+        assert_int_equal(status != STK_OK, dataset == NULL);
+    } while (!dataset);
+    assert_true(n > 5);
+    assert_true(left > 0);
+    stk_dataset_close(dataset);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -200,6 +225,7 @@ int main(void)
                                         fixture_close),
         cmocka_unit_test_setup_teardown(what_does_not_fit_is_refused_with_words, fixture_open,
                                         fixture_close),
+        cmocka_unit_test_setup_teardown(every_allocation_may_fail, fixture_open, fixture_close),
         cmocka_unit_test_setup_teardown(the_fingerprint_is_of_files_type_and_windows, fixture_open,
                                         fixture_close),
     };

@@ -399,6 +399,45 @@ static void a_long_name_gives_a_key_that_fits_and_stays_apart(void **state)
     index_close(index);
 }
 
+static void each_entity_may_have_a_file_of_its_own(void **state)
+{
+    (void)state;
+    static const struct index_object files[] = {{"a", 40, 1}, {"b", 6, 1}, {"c", 28, 1}};
+    static const struct windows_field field = {
+        "tokens", WINDOWS_FILE, 0, 2, {.dtype = STK_U16, .rank = 1, .shape = {5}}};
+    /* c has a head of 4 rows, which belong to no window */
+    static const struct windows_entity own[] = {
+        {"a", 0, 0, 0, 20}, {"b", 1, 0, 0, 3}, {"c", 2, 4, 4, 14}};
+    struct windows_spec spec = spec_new();
+    spec.format = "tokens";
+    spec.objects = files;
+    spec.entities = own;
+    spec.entity_count = 3;
+    spec.window = spec.min_history = 5;
+    spec.horizon = 0;
+    spec.stride = 5;
+    spec.fields = &field;
+    spec.field_count = 1;
+    struct index *index;
+    struct extent extents[6];
+    const uint64_t samples[] = {0, 1, 2, 3, 4, 5};
+    WORKS(windows_index_new(&index, &spec, NULL));
+    assert_string_equal(index_format(index), "tokens");
+    assert_int_equal(index_samples(index), 6);
+    assert_int_equal(windows_index_short(index), 1);
+    WORKS(index_resolve(index, samples, 6, extents, NULL));
+    for (uint32_t i = 0; i < 4; i++)
+        extent_is(&extents[i], 10 * i, 10, 0);
+    extent_is(&extents[4], 8, 10, 2);
+    extent_is(&extents[5], 18, 10, 2);
+    index_close(index);
+    struct index_object cut[] = {files[0], files[1], {"c", 27, 1}};
+    spec.objects = cut;
+    assert_int_equal(windows_index_new(&index, &spec, NULL), STK_TRUNCATED);
+    spec.object_count = 2;
+    assert_int_equal(windows_index_new(&index, &spec, NULL), STK_CORRUPT);
+}
+
 static int create(void *user)
 {
     struct windows_spec spec = spec_new();
@@ -430,6 +469,7 @@ int main(void)
         cmocka_unit_test(an_array_that_is_too_short_is_found_before_any_sample),
         cmocka_unit_test(the_fingerprint_is_of_samples_and_not_of_fields),
         cmocka_unit_test(a_long_name_gives_a_key_that_fits_and_stays_apart),
+        cmocka_unit_test(each_entity_may_have_a_file_of_its_own),
         cmocka_unit_test(fault_85_a_failed_allocation_is_a_status),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

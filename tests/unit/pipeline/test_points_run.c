@@ -262,6 +262,36 @@ static void a_warm_pipeline_allocates_nothing(void **state)
     blob_free(&blob);
 }
 
+static int run_once(void *user)
+{
+    struct pipeline_options options = {.chain = "DecodePoints(count=8, nan=drop) | Jitter | Drop",
+                                       .media = STK_MEDIA_POINTS};
+    struct pipeline *pipeline = NULL;
+    struct pipeline_state *state = NULL;
+    struct stk_flow result = {0};
+    struct stk_error err = {0};
+    struct pipeline_input input = {.bytes = *(struct stk_bytes *)user};
+    stk_status status = pipeline_new(&pipeline, &options, &err);
+    if (!status)
+        status = pipeline_state_new(&state, &err);
+    if (!status)
+        status = pipeline_run(pipeline, state, &input, &result, &err);
+    pipeline_state_free(state);
+    pipeline_free(pipeline);
+    assert_true(!status || status == STK_MEMORY);
+    return !status;
+}
+
+static void every_allocation_may_fail(void **state)
+{
+    (void)state;
+    struct blob blob = {0};
+    bin_make(&blob, 50);
+    struct stk_bytes bytes = blob_bytes(&blob);
+    fail_each_allocation(run_once, &bytes);
+    blob_free(&blob);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -274,6 +304,7 @@ int main(void)
         cmocka_unit_test(more_columns_than_stored_are_refused),
         cmocka_unit_test(a_result_lands_in_its_place),
         cmocka_unit_test(a_warm_pipeline_allocates_nothing),
+        cmocka_unit_test(every_allocation_may_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

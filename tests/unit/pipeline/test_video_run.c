@@ -186,6 +186,23 @@ static void without_a_chain_sixteen_frames_come(void **state)
     bench_free(&bench);
 }
 
+static void steps_behind_it_reach_every_frame(void **state)
+{
+    (void)state;
+    NEEDS_VIDEO();
+    struct bench bench = bench_new("DecodeVideo(2, 5, clips=2, start=start) | "
+                                   "RandomHorizontalFlip(1) | RandomVerticalFlip(1)");
+    const uint8_t *frames = bench_run(&bench, 1);
+    static const int numbers[4] = {0, 5, 39, 44};
+    shape_is(&bench.flow, (int64_t[]){2, 2, 96, 128, 3}, 5);
+    for (size_t k = 0; k < 4; k++) {
+        const uint8_t *from = oracle + FRAME * (size_t)numbers[k];
+        for (size_t i = 0; i < FRAME / 3; i++)
+            assert_memory_equal(frames + FRAME * k + 3 * i, from + FRAME - 3 * (i + 1), 3);
+    }
+    bench_free(&bench);
+}
+
 static void chains_that_make_no_sense_are_refused(void **state)
 {
     (void)state;
@@ -247,6 +264,7 @@ int main(void)
         cmocka_unit_test(a_video_that_is_too_short_repeats_its_last_frame),
         cmocka_unit_test(all_frames_are_wanted_with_zero),
         cmocka_unit_test(without_a_chain_sixteen_frames_come),
+        cmocka_unit_test(steps_behind_it_reach_every_frame),
         cmocka_unit_test(chains_that_make_no_sense_are_refused),
         cmocka_unit_test(a_bad_video_is_a_status_and_the_next_one_is_decoded),
         cmocka_unit_test(after_the_first_sample_nothing_of_ours_is_allocated),

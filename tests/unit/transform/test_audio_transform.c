@@ -168,6 +168,15 @@ static void lengths_are_rounded_to_the_nearest(void **state)
     assert_int_equal(audio_resampled(INT64_MAX / 2, 1, 1000000), INT64_MAX);
 }
 
+static void rates_far_apart_are_refused(void **state)
+{
+    (void)state;
+    assert_int_equal(audio_rates_check(44100, 16000, &err), STK_OK);
+    assert_int_equal(audio_rates_check(192000, 1000, &err), STK_OK);
+    assert_int_equal(audio_rates_check(1, 16000, &err), STK_LIMIT);
+    assert_int_equal(audio_rates_check(1000000, 1000, &err), STK_LIMIT);
+}
+
 static void a_tone_stays_that_tone(void **state)
 {
     static const struct {
@@ -424,6 +433,7 @@ int main(void)
         cmocka_unit_test(arguments_that_contradict_are_refused),
         cmocka_unit_test(the_shape_is_known_before_a_sample_is),
         cmocka_unit_test(lengths_are_rounded_to_the_nearest),
+        cmocka_unit_test(rates_far_apart_are_refused),
         cmocka_unit_test(a_tone_stays_that_tone),
         cmocka_unit_test(a_part_is_that_of_the_whole),
         cmocka_unit_test(gain_is_in_decibels),
