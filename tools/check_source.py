@@ -17,7 +17,17 @@ FORBIDDEN = re.compile(
 )
 TEXT = {".c", ".h", ".py", ".pyi", ".sh", ".md", ".txt", ".cmake", ".toml", ".json", ".in", ".map"}
 SELF = {"tools/check_source.py"}
-LENGTH_CHECKED = ("src/", "include/", "cli/", "plugins/", "python/", "tests/", "tools/", "bench/", "examples/")
+LENGTH_CHECKED = (
+    "src/",
+    "include/",
+    "cli/",
+    "plugins/",
+    "python/",
+    "tests/",
+    "tools/",
+    "bench/",
+    "examples/",
+)
 
 
 def tracked():

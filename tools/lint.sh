@@ -20,7 +20,10 @@ check()
 }
 
 # Folders that do not exist are no failure of the formatting.
-c_files() { find include src cli plugins python tests tools examples bench -name '*.[ch]' 2> /dev/null; }
+c_files()
+{
+    find include src cli plugins python tests tools examples bench -name '*.[ch]' 2> /dev/null
+}
 format() { c_files | xargs .venv/bin/clang-format --dry-run -Werror; }
 
 # werror PRESET -- everything, tests included, with warnings as errors.
