@@ -18,7 +18,8 @@ import stoker
 try:
     import albumentations
 except ImportError as error:
-    print(f"skipped, Albumentations is missing: {error} (pip install albumentations)", file=sys.stderr)
+    words = f"skipped, Albumentations is missing: {error} (pip install albumentations)"
+    print(words, file=sys.stderr)
     sys.exit(0)
 
 from augment_with_opencv import make_images

@@ -21,7 +21,8 @@ import stoker
 try:
     import cv2
 except ImportError as error:
-    print(f"skipped, OpenCV is missing: {error} (pip install opencv-python-headless)", file=sys.stderr)
+    words = f"skipped, OpenCV is missing: {error} (pip install opencv-python-headless)"
+    print(words, file=sys.stderr)
     sys.exit(0)
 
 

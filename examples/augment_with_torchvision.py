@@ -18,7 +18,8 @@ import torch
 try:
     from torchvision.transforms import v2
 except ImportError as error:
-    print(f"skipped, torchvision is missing: {error} (pip install torchvision)", file=sys.stderr)
+    words = f"skipped, torchvision is missing: {error} (pip install torchvision)"
+    print(words, file=sys.stderr)
     sys.exit(0)
 
 from augment_with_opencv import make_images

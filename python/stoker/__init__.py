@@ -19,6 +19,7 @@ if not _sys.platform.startswith("linux"):
 
 from . import _core
 from ._batches import Batch, Field
+from ._chain import Transform
 from ._context import load_plugin
 from .dataset import Dataset, open
 from .errors import BadSampleError, MapError, StokerError
@@ -58,7 +59,6 @@ from .transforms import (
     Scale,
     SpecAugment,
     TemporalCrop,
-    Transform,
     TrivialAugment,
 )
 

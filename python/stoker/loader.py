@@ -18,12 +18,12 @@ import numpy
 from . import _arrays, _core
 from . import dataset as _dataset
 from ._batches import Assembler, Raw
+from ._chain import Chain, chain_text
 from ._context import log
 from ._map_stage import Mapper, MapStage
 from ._options import Fields, Source, find_ranks, parse_size
 from .dataset import Dataset
 from .errors import BadSampleError, BusyError, StokerError, UnsupportedError
-from .transforms import Chain, chain_text
 
 if TYPE_CHECKING:
     from ._iterable import LoaderIterable

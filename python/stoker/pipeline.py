@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy
 
 from . import _arrays, _core
+from ._chain import Chain, chain_text
 from ._context import context
-from .transforms import Chain, chain_text
 
 
 class PipelineResult(NamedTuple):

@@ -16,130 +16,22 @@ What the arguments may be is checked by the library, where the chain is opened: 
 
 from __future__ import annotations
 
-import dataclasses
-import numbers
-import operator
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar
+from typing import Any
 
-import numpy
-
-from . import _arrays, _core
+from . import _core
+from ._chain import Named, Transform
 from ._options import read_dtype
 
 Numbers = float | Sequence[float]
-
-
-def _plain(value: Any) -> Any:
-    """The value as it is kept: numbers, text, bools, None and tuples of numbers."""
-    if value is None or isinstance(value, (bool, str)):
-        return value
-    if isinstance(value, numpy.bool_):
-        return bool(value)
-    if _arrays.is_array(value):
-        return _plain(value.tolist())
-    if hasattr(value, "__index__"):
-        return operator.index(value)
-    if isinstance(value, numbers.Real):
-        return float(value)
-    if isinstance(value, Sequence) and not isinstance(value, (bytes, bytearray)):
-        return tuple(_plain(one) for one in value)
-    raise TypeError(
-        f"{value!r} cannot be an argument of a transform; numbers, text, bools, None and lists of "
-        "numbers can"
-    )
-
-
-def _text(value: Any) -> str:
-    """A plain value as the library reads it."""
-    if isinstance(value, str):
-        quote = '"' if "'" in value else "'"
-        if quote in value or "\n" in value or "\0" in value:
-            raise ValueError(f"{value!r} cannot be written in a chain: it has both kinds of quotes")
-        return f"{quote}{value}{quote}"
-    if isinstance(value, tuple):
-        return f"({', '.join(map(_text, value))}{',' if len(value) == 1 else ''})"
-    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
-        return str(int(value))
-    return str(value)
-
-
-class Transform:
-    """One step of a chain, as text: for transforms that have no class here, such as a plugin's.
-
-    Steps are equal when their texts are. They are immutable, and pickle.
-
-    >>> stoker.Transform("Solarize(0.5)")
-    Solarize(0.5)
-    """
-
-    __slots__ = ("_words",)
-    _words: str
-
-    def __init__(self, text: str) -> None:
-        if not isinstance(text, str):
-            raise TypeError(f"a transform is written as text, not {type(text).__name__}")
-        if not text.strip():
-            raise ValueError("a transform has a name; this text is empty")
-        object.__setattr__(self, "_words", text.strip())
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        raise AttributeError(f"a transform does not change; make another {type(self).__name__}")
-
-    def __delattr__(self, name: str) -> None:
-        raise AttributeError("a transform does not change")
-
-    def __repr__(self) -> str:
-        return self._words
-
-    def __eq__(self, other: object) -> bool:
-        return repr(self) == repr(other) if isinstance(other, Transform) else NotImplemented
-
-    def __hash__(self) -> int:
-        return hash(repr(self))
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self._words,)
-
-
-@dataclass(frozen=True, repr=False, eq=False)
-class _Named(Transform):
-    """A transform of the library: its arguments are the fields of the dataclass."""
-
-    _bare: ClassVar[tuple[str, ...]] = ()  # written without their names, where they are given
-
-    def __post_init__(self) -> None:
-        for field in dataclasses.fields(self):
-            object.__setattr__(self, field.name, _plain(getattr(self, field.name)))
-        object.__setattr__(self, "_words", self._write())
-
-    def _write(self) -> str:
-        """Arguments that differ from their defaults; those that must be given have no name."""
-        written = []
-        for field in dataclasses.fields(self):
-            text = _text(getattr(self, field.name))
-            is_needed = field.default is dataclasses.MISSING
-            if is_needed or text != _text(_plain(field.default)):
-                is_bare = (is_needed and not field.kw_only) or field.name in self._bare
-                written.append(text if is_bare else f"{field.name}={text}")
-        return f"{type(self).__name__}({', '.join(written)})"
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        fields = dataclasses.fields(self)
-        return _make, (type(self), {field.name: getattr(self, field.name) for field in fields})
-
-
-def _make(kind: type[_Named], arguments: dict[str, Any]) -> _Named:
-    """What a pickle calls."""
-    return kind(**arguments)
 
 
 # How media are decoded: the first step of a chain
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class DecodeImage(_Named):
+class DecodeImage(Named):
     """How images are decoded.
 
     Args:
@@ -156,7 +48,7 @@ class DecodeImage(_Named):
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class DecodeAudio(_Named):
+class DecodeAudio(Named):
     """How recordings are decoded, to float32 (channels, frames).
 
     Args:
@@ -177,7 +69,7 @@ class DecodeAudio(_Named):
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class DecodeVideo(_Named):
+class DecodeVideo(Named):
     """Which frames of a video are decoded, to uint8 (T, H, W, C).
 
     Args:
@@ -195,7 +87,7 @@ class DecodeVideo(_Named):
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class DecodePoints(_Named):
+class DecodePoints(Named):
     """How point clouds are decoded, to float32 (N, columns).
 
     Args:
@@ -217,7 +109,7 @@ class DecodePoints(_Named):
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class RandomResizedCrop(_Named):
+class RandomResizedCrop(Named):
     """A random part of the image, resized.
 
     Args:
@@ -236,7 +128,7 @@ class RandomResizedCrop(_Named):
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Resize(_Named):
+class Resize(Named):
     """Resizes the image.
 
     Args:
@@ -253,7 +145,7 @@ class Resize(_Named):
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class CenterCrop(_Named):
+class CenterCrop(Named):
     """The middle of the image; zeros around one that is smaller.
 
     Args:
@@ -264,7 +156,7 @@ class CenterCrop(_Named):
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class RandomCrop(_Named):
+class RandomCrop(Named):
     """A part of a fixed size, at a random place.
 
     Args:
@@ -282,7 +174,7 @@ class RandomCrop(_Named):
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Pad(_Named):
+class Pad(Named):
     """Adds pixels around the image.
 
     Args:
@@ -297,7 +189,7 @@ class Pad(_Named):
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class RandomHorizontalFlip(_Named):
+class RandomHorizontalFlip(Named):
     """Mirrors left and right.
 
     Args:
@@ -308,7 +200,7 @@ class RandomHorizontalFlip(_Named):
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class RandomVerticalFlip(_Named):
+class RandomVerticalFlip(Named):
     """Mirrors top and bottom.
 
     Args:
@@ -319,7 +211,7 @@ class RandomVerticalFlip(_Named):
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class RandomRotation(_Named):
+class RandomRotation(Named):
     """Turns the image around its middle, counter-clockwise, by a random angle.
 
     Args:
@@ -334,7 +226,7 @@ class RandomRotation(_Named):
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class ColorJitter(_Named):
+class ColorJitter(Named):
     """Changes brightness, contrast, saturation and hue by random amounts, in a random order.
 
     Args:
@@ -351,7 +243,7 @@ class ColorJitter(_Named):
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Grayscale(_Named):
+class Grayscale(Named):
     """Takes the colour away.
 
     Args:
@@ -362,7 +254,7 @@ class Grayscale(_Named):
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class GaussianBlur(_Named):
+class GaussianBlur(Named):
     """Blurs the image.
 
     Args:
@@ -375,7 +267,7 @@ class GaussianBlur(_Named):
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class RandomErasing(_Named):
+class RandomErasing(Named):
     """Fills a random box.
 
     Args:
@@ -392,7 +284,7 @@ class RandomErasing(_Named):
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class TrivialAugment(_Named):
+class TrivialAugment(Named):
     """One random operation of a random strength (Müller and Hutter, 2021).
 
     Args:
@@ -410,7 +302,7 @@ class TrivialAugment(_Named):
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Normalize(_Named):
+class Normalize(Named):
     """(value - mean) / std, on values from 0 to 1: uint8 is divided by 255 first. To float32.
 
     Args:
@@ -427,7 +319,7 @@ class Normalize(_Named):
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Cast(_Named):
+class Cast(Named):
     """Another type.
 
     Args:
@@ -446,7 +338,7 @@ class Cast(_Named):
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Layout(_Named):
+class Layout(Named):
     """The order of the axes.
 
     Args:
@@ -460,7 +352,7 @@ class Layout(_Named):
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Gain(_Named):
+class Gain(Named):
     """Makes a recording louder or softer.
 
     Args:
@@ -473,7 +365,7 @@ class Gain(_Named):
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Resample(_Named):
+class Resample(Named):
     """Another number of frames a second.
 
     Args:
@@ -486,7 +378,7 @@ class Resample(_Named):
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class LogMel(_Named):
+class LogMel(Named):
     """The mel spectrogram of a recording in decibels, float32 (channels, n_mels, time), as librosa
     makes it.
 
@@ -526,7 +418,7 @@ class LogMel(_Named):
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class SpecAugment(_Named):
+class SpecAugment(Named):
     """Blanks random bands and stretches of a spectrogram (Park and others, 2019).
 
     Args:
@@ -550,7 +442,7 @@ class SpecAugment(_Named):
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Rotate(_Named):
+class Rotate(Named):
     """Turns a point cloud about an axis by a random angle.
 
     Args:
@@ -563,7 +455,7 @@ class Rotate(_Named):
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Scale(_Named):
+class Scale(Named):
     """Multiplies x, y and z by one random factor.
 
     Args:
@@ -574,7 +466,7 @@ class Scale(_Named):
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Jitter(_Named):
+class Jitter(Named):
     """Moves every point by normal noise.
 
     Args:
@@ -587,7 +479,7 @@ class Jitter(_Named):
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Drop(_Named):
+class Drop(Named):
     """Leaves points out at random.
 
     Args:
@@ -604,7 +496,7 @@ class Drop(_Named):
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class TemporalCrop(_Named):
+class TemporalCrop(Named):
     """A stretch of time: of a video's frames, of a recording, or of a tensor's axis.
 
     Args:
@@ -619,7 +511,7 @@ class TemporalCrop(_Named):
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Noise(_Named):
+class Noise(Named):
     """Adds random numbers of a normal distribution.
 
     Args:
@@ -635,7 +527,7 @@ class Noise(_Named):
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class MixUp(_Named):
+class MixUp(Named):
     """Blends each image of a batch, and its label, with another's.
 
     Labels become float32 (B, classes).
@@ -657,7 +549,7 @@ class MixUp(_Named):
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class CutMix(_Named):
+class CutMix(Named):
     """Puts a box of one image of a batch into another, and mixes their labels by its area.
 
     Labels become float32 (B, classes).
@@ -679,34 +571,7 @@ class CutMix(_Named):
 
 
 NAMED: tuple[type[Transform], ...] = tuple(
-    kind for kind in list(globals().values()) if isinstance(kind, type) and issubclass(kind, _Named)
-)[1:]
-
-Step = Transform | str
-Chain = Step | Sequence[Step]
-
-
-def chain_text(chain: Chain) -> str:
-    """A chain as the library reads it: steps joined by ``|``.
-
-    >>> chain_text([Resize(256), "CenterCrop(224) | RandomHorizontalFlip"])
-    'Resize(256) | CenterCrop(224) | RandomHorizontalFlip'
-    """
-    if isinstance(chain, str):
-        return chain.strip()
-    if isinstance(chain, Transform):
-        return repr(chain)
-    if not isinstance(chain, Sequence) or isinstance(chain, (bytes, bytearray)):
-        raise TypeError(f"a chain is text, a transform or a list of them, not {chain!r}")
-    return " | ".join(_step_text(step) for step in chain)
-
-
-def _step_text(step: Any) -> str:
-    if isinstance(step, type) and issubclass(step, Transform):
-        raise TypeError(f"{step.__name__} is a class; write {step.__name__}(...)")
-    if not isinstance(step, (str, Transform)):
-        raise TypeError(f"a step of a chain is a transform or text, not {step!r}")
-    text = str(step).strip()
-    if not text:
-        raise ValueError("a step of the chain is empty")
-    return text
+    kind
+    for kind in list(globals().values())
+    if isinstance(kind, type) and issubclass(kind, Named) and kind is not Named
+)

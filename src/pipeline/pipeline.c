@@ -258,7 +258,8 @@ void pipeline_draw(const struct pipeline *pipeline, uint32_t step, uint64_t key,
     const struct chain_step *own = &pipeline->chain.steps[step];
     *params = (struct step_params){0};
     if (own->ops->draw)
-        own->ops->draw(own->args, random_key(key, step), in, params->bytes);
+        own->ops->draw(own->args, random_key(key, step + (uint32_t)pipeline->stored), in,
+                       params->bytes); /* a stored tensor has no decoding step: number 0 is free */
 }
 
 stk_status flow_place(struct pipeline_state *state, const struct stk_tensor *want,

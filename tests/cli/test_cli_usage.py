@@ -50,7 +50,7 @@ def test_an_unknown_option_gets_the_nearest_name(stoker, typed, meant):
         (["ls"], "SRC is missing"),
         (["cat", "a", "b"], "missing"),
         (["gen"], "tensors"),
-        (["gen", "images", "-o", "x"], "cannot generate images"),
+        (["gen", "pictures", "-o", "x"], "cannot generate pictures"),
         (["gen", "tensors"], "-o OUT is missing"),
         (["gen", "tensors", "-o", "x", "--dtype", "f17"], "a type"),
         (["gen", "tensors", "-o", "x", "--shape", "1,2,,3"], "a shape"),

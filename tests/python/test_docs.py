@@ -21,6 +21,7 @@ pyarrow = pytest.importorskip("pyarrow")
 ROOT = Path(__file__).resolve().parents[2]
 MODULES = ["stoker", "stoker.dataset", "stoker.errors", "stoker.loader", "stoker._map_stage"]
 MODULES += ["stoker.__main__", "stoker.series", "stoker.transforms", "stoker.pipeline"]
+MODULES += ["stoker._chain"]
 
 
 @pytest.mark.parametrize("name", MODULES)

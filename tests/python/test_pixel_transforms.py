@@ -1,6 +1,7 @@
 """Transforms of pixels against Pillow, OpenCV and colorsys: to one level of 255."""
 
 import colorsys
+import io
 import math
 
 import numpy
@@ -173,3 +174,13 @@ def test_angles_are_drawn_evenly():
         y, x = numpy.nonzero(chain(image, sample=sample)[..., 0] > 60)
         angles.append(math.degrees(math.atan2(32 - y.mean(), x.mean() - 32)))
     assert min(angles) < -75 and max(angles) > 75 and abs(numpy.mean(angles)) < 12
+
+
+def test_an_array_and_its_encoded_twin_are_cut_alike():
+    image = picture(120, 90)
+    encoded = io.BytesIO()
+    Image.fromarray(image).save(encoded, "PNG")
+    chain = stoker.Pipeline("RandomResizedCrop(32) | ColorJitter(0.5)", as_="numpy")
+    for sample in range(5):
+        twin = chain(encoded.getvalue(), sample=sample)
+        numpy.testing.assert_array_equal(chain(image, sample=sample), twin)

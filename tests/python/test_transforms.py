@@ -11,6 +11,7 @@ import numpy
 import pytest
 import stoker
 from stoker import _core, transforms
+from stoker._chain import chain_text
 from stoker._context import context
 
 TABLE = {row[0]: row for row in _core.transforms(context())}
@@ -153,7 +154,7 @@ def test_text_with_both_kinds_of_quotes_is_refused():
 
 
 def test_a_chain_is_text_a_transform_or_a_list_of_both():
-    chain = transforms.chain_text
+    chain = chain_text
     assert chain("Resize(7) | CenterCrop(5)") == "Resize(7) | CenterCrop(5)"
     assert chain(stoker.Resize(7)) == "Resize(7)"
     assert chain([stoker.Resize(7), "CenterCrop(5)"]) == "Resize(7) | CenterCrop(5)"
