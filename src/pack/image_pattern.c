@@ -7,6 +7,7 @@
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/random.h"
+#include "pack/dice.h"
 
 #define LEAST_SIDE 256 /* of the tables */
 #define MOST_SIDE 2048
@@ -141,19 +142,9 @@ void image_pattern_free(struct image_pattern *pattern)
 
 /* --- what a scene holds ---------------------------------------------------------------------- */
 
-/* Draws one number after the other. */
-struct dice {
-    uint64_t key, next;
-};
-
 static float between(struct dice *dice, double low, double high)
 {
-    return (float)(low + (high - low) * random_unit(dice->key, dice->next++));
-}
-
-static uint32_t below(struct dice *dice, uint32_t bound)
-{
-    return (uint32_t)random_below(dice->key, dice->next++, bound);
+    return (float)dice_between(dice, low, high);
 }
 
 static void add_shape(struct image_scene *scene, struct dice *dice)
@@ -162,7 +153,7 @@ static void add_shape(struct image_scene *scene, struct dice *dice)
     uint32_t least = scene->width < scene->height ? scene->width : scene->height;
     float steep = 60.0f / (float)least;
 
-    *shape = (struct image_shape){.sides = below(dice, 5)};
+    *shape = (struct image_shape){.sides = dice_below(dice, 5)};
     shape->sides += shape->sides ? 2 : 0;
     shape->x = between(dice, 0, scene->width);
     shape->y = between(dice, 0, scene->height);
@@ -180,7 +171,7 @@ static void add_shape(struct image_scene *scene, struct dice *dice)
 void image_scene_init(struct image_scene *scene, uint32_t width, uint32_t height, uint64_t key)
 {
     struct dice dice = {key, 0};
-    uint32_t shapes = 4 + below(&dice, 8);
+    uint32_t shapes = 4 + dice_below(&dice, 8);
     float steep = 60.0f / (float)height;
     /* A larger picture of the same thing is smoother from pixel to pixel. */
     float fine = (float)pow(500.0 * 375.0 / ((double)width * height), 0.12);
@@ -188,9 +179,9 @@ void image_scene_init(struct image_scene *scene, uint32_t width, uint32_t height
     *scene = (struct image_scene){.width = width, .height = height};
     fine = fine > 1.3f ? 1.3f : fine;
     for (int i = 0; i < 2; i++) {
-        scene->luma[i] = below(&dice, MOST_SIDE);
-        scene->chroma[0][i] = below(&dice, MOST_SIDE);
-        scene->chroma[1][i] = below(&dice, MOST_SIDE);
+        scene->luma[i] = dice_below(&dice, MOST_SIDE);
+        scene->chroma[0][i] = dice_below(&dice, MOST_SIDE);
+        scene->chroma[1][i] = dice_below(&dice, MOST_SIDE);
         scene->slope[i] = between(&dice, -steep, steep);
     }
     scene->level[0] = between(&dice, 90, 160);

@@ -88,6 +88,11 @@ static stk_status wrong_media(const struct pipeline *pipeline, const struct tran
                               enum stk_media media, struct stk_error *err)
 {
     char takes[96] = "";
+    if (!ops->media) {
+        stk_status status = fail(err, STK_USAGE, "%s works on whole batches", ops->name);
+        fail_remedy(err, "give it as batch_transforms");
+        return status;
+    }
     for (int m = 0; m < STK_MEDIA_COUNT; m++)
         if (ops->media & STK_MEDIA_BIT(m)) {
             strcat(takes, *takes ? ", " : "");
