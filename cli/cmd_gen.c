@@ -30,10 +30,16 @@ struct gen_arguments {
     uint32_t features;
     int csv;
     /* media */
-    const char *size, *vary, *format;
+    const char *format, *size;
     int folder;
-    uint32_t quality, subsampling;
+    uint32_t quality;
+    /* images */
+    const char *vary;
+    uint32_t subsampling;
     int progressive;
+    /* audio, video, points */
+    const char *seconds, *fps;
+    uint32_t rate, channels, frames, points;
 };
 
 static uint32_t said(uint32_t number, uint32_t usual)
@@ -122,13 +128,15 @@ static int report(const struct gen_arguments *arguments, stk_status status,
     return EXIT_DONE;
 }
 
-/* "500x375". Not 0: it is none, and standard error says so. */
+/* "500x375"; NULL leaves them. Not 0: it is none, and standard error says so. */
 static int read_size(const char *text, uint32_t *width, uint32_t *height)
 {
-    size_t digits = strspn(text, "0123456789");
+    size_t digits = text ? strspn(text, "0123456789") : 0;
     uint64_t wide, high;
     char first[12];
 
+    if (!text)
+        return 0;
     if (digits && digits < sizeof(first) && text[digits] == 'x') {
         memcpy(first, text, digits);
         first[digits] = 0;
@@ -142,12 +150,15 @@ static int read_size(const char *text, uint32_t *width, uint32_t *height)
     return message_usage("gen", "--size takes a width and a height such as 500x375, not %s", text);
 }
 
-/* The number of format's word among "a|b|c"; -1: it is none, and standard error says so. */
+/* The number of format's word among "a|b|c"; NULL is the first. -1: it is none, and standard error
+ * says so. */
 static int read_format(const char *kind, const char *format, const char *words)
 {
-    size_t len = strlen(format);
+    size_t len = format ? strlen(format) : 0;
     int number = 0;
 
+    if (!format)
+        return 0;
     for (const char *at = words; at; number++) {
         size_t word = strcspn(at, "|");
         if (word == len && !memcmp(at, format, len))
@@ -156,6 +167,19 @@ static int read_format(const char *kind, const char *format, const char *words)
     }
     (void)message_usage("gen", "gen %s takes --format %s, not %s", kind, words, format);
     return -1;
+}
+
+/* Not 0: it is no number, and standard error says so. */
+static int read_number(const char *name, const char *text, double *out)
+{
+    char *end;
+
+    if (!text)
+        return 0;
+    *out = strtod(text, &end);
+    if (*end || end == text)
+        return message_usage("gen", "%s takes a number, not %s", name, text);
+    return 0;
 }
 
 static int gen_images(struct stk_context *context, const struct gen_arguments *arguments)
@@ -168,20 +192,69 @@ static int gen_images(struct stk_context *context, const struct gen_arguments *a
         .subsampling = (int)said(arguments->subsampling, 420),
         .progressive = arguments->progressive,
     };
-    int format = arguments->format ? read_format("images", arguments->format, "jpeg|png") : 0;
+    int format = read_format("images", arguments->format, "jpeg|png");
     struct stk_pack_result result;
     struct stk_error err;
-    char *end = NULL;
 
-    if (format < 0 ||
-        (arguments->size && read_size(arguments->size, &options.width, &options.height)))
+    if (format < 0 || read_size(arguments->size, &options.width, &options.height) ||
+        read_number("--vary", arguments->vary, &options.vary))
         return EXIT_USAGE;
-    options.format = format ? STK_GEN_PNG : STK_GEN_JPEG;
-    if (arguments->vary)
-        options.vary = strtod(arguments->vary, &end);
-    if (end && (*end || end == arguments->vary))
-        return message_usage("gen", "--vary takes a share such as 0.2, not %s", arguments->vary);
+    options.format = (enum stk_gen_image_format)format;
     return report(arguments, stk_gen_images(context, &options, &result, &err), &result, &err);
+}
+
+static int gen_audio(struct stk_context *context, const struct gen_arguments *arguments)
+{
+    struct stk_gen_audio_options options = {
+        .common = common_options(arguments),
+        .seconds = 1,
+        .rate = said(arguments->rate, 16000),
+        .channels = said(arguments->channels, 1),
+    };
+    int format = read_format("audio", arguments->format, "wav|flac|ogg");
+    struct stk_pack_result result;
+    struct stk_error err;
+
+    if (format < 0 || read_number("--seconds", arguments->seconds, &options.seconds))
+        return EXIT_USAGE;
+    options.format = (enum stk_gen_audio_format)format;
+    return report(arguments, stk_gen_audio(context, &options, &result, &err), &result, &err);
+}
+
+static int gen_video(struct stk_context *context, const struct gen_arguments *arguments)
+{
+    struct stk_gen_video_options options = {
+        .common = common_options(arguments),
+        .width = 320,
+        .height = 240,
+        .frames = said(arguments->frames, 64),
+        .fps = 25,
+        .quality = (int)said(arguments->quality, 90),
+    };
+    struct stk_pack_result result;
+    struct stk_error err;
+
+    if (read_format("video", arguments->format, "avi") < 0 ||
+        read_size(arguments->size, &options.width, &options.height) ||
+        read_number("--fps", arguments->fps, &options.fps))
+        return EXIT_USAGE;
+    return report(arguments, stk_gen_video(context, &options, &result, &err), &result, &err);
+}
+
+static int gen_points(struct stk_context *context, const struct gen_arguments *arguments)
+{
+    struct stk_gen_points_options options = {
+        .common = common_options(arguments),
+        .points = said(arguments->points, 4096),
+    };
+    int format = read_format("points", arguments->format, "bin|pcd|ply|npy");
+    struct stk_pack_result result;
+    struct stk_error err;
+
+    if (format < 0)
+        return EXIT_USAGE;
+    options.format = (enum stk_gen_points_format)format;
+    return report(arguments, stk_gen_points(context, &options, &result, &err), &result, &err);
 }
 
 /* --- the command ----------------------------------------------------------------------------- */
@@ -192,14 +265,21 @@ struct kind {
 };
 
 static const struct kind kinds[] = {
-    {"tensors", gen_tensors},
-    {"series", gen_series},
-    {"images", gen_images},
+    {"tensors", gen_tensors}, {"series", gen_series}, {"images", gen_images},
+    {"audio", gen_audio},     {"video", gen_video},   {"points", gen_points},
 };
 #define KINDS (sizeof(kinds) / sizeof(kinds[0]))
 
 /* Bits of the rows above. */
-enum { TENSORS = 1, SERIES = 2, IMAGES = 4, MEDIA = IMAGES };
+enum {
+    TENSORS = 1,
+    SERIES = 2,
+    IMAGES = 4,
+    AUDIO = 8,
+    VIDEO = 16,
+    POINTS = 32,
+    MEDIA = IMAGES | AUDIO | VIDEO | POINTS
+};
 
 /* An option that another kind takes would do nothing: better said than passed over. */
 static int check_kind(const struct command *command, const struct gen_arguments *arguments,
@@ -221,12 +301,18 @@ static int check_kind(const struct command *command, const struct gen_arguments 
         {arguments->features != UNSAID, SERIES, "--features"},
         {arguments->csv != 0, SERIES, "--csv"},
         {arguments->folder != 0, MEDIA, "--folder"},
-        {arguments->format != NULL, IMAGES, "--format"},
-        {arguments->size != NULL, IMAGES, "--size"},
+        {arguments->format != NULL, MEDIA, "--format"},
+        {arguments->size != NULL, IMAGES | VIDEO, "--size"},
         {arguments->vary != NULL, IMAGES, "--vary"},
-        {arguments->quality != UNSAID, IMAGES, "--quality"},
+        {arguments->quality != UNSAID, IMAGES | VIDEO, "--quality"},
         {arguments->subsampling != UNSAID, IMAGES, "--subsampling"},
         {arguments->progressive != 0, IMAGES, "--progressive"},
+        {arguments->seconds != NULL, AUDIO, "--seconds"},
+        {arguments->rate != UNSAID, AUDIO, "--rate"},
+        {arguments->channels != UNSAID, AUDIO, "--channels"},
+        {arguments->frames != UNSAID, VIDEO, "--frames"},
+        {arguments->fps != NULL, VIDEO, "--fps"},
+        {arguments->points != UNSAID, POINTS, "--points"},
     };
 
     for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
@@ -254,7 +340,11 @@ static int run(const struct command *command, struct stk_context *context, int a
                                       .rows = UNSAID,
                                       .features = UNSAID,
                                       .quality = UNSAID,
-                                      .subsampling = UNSAID};
+                                      .subsampling = UNSAID,
+                                      .rate = UNSAID,
+                                      .channels = UNSAID,
+                                      .frames = UNSAID,
+                                      .points = UNSAID};
     int status;
     size_t kind = 0;
 
@@ -291,13 +381,22 @@ static const struct option options[] = {
     {"features", 0, OPTION_U32, AT(features), "N", "series: columns of values (4)"},
     {"csv", 0, OPTION_FLAG, AT(csv), NULL, "series: CSV, also where Parquet could be written"},
     {"folder", 0, OPTION_FLAG, AT(folder), NULL, "media: a folder a class instead of shards"},
-    {"format", 0, OPTION_TEXT, AT(format), "NAME", "images: jpeg or png (jpeg)"},
-    {"size", 0, OPTION_TEXT, AT(size), "WxH", "images: width and height (500x375)"},
+    {"format", 0, OPTION_TEXT, AT(format), "NAME",
+     "images: jpeg or png; audio: wav, flac or ogg; video: avi; points: bin, pcd, ply or npy "
+     "(the first of them)"},
+    {"size", 0, OPTION_TEXT, AT(size), "WxH",
+     "images (500x375), video (320x240): width and height"},
+    {"quality", 0, OPTION_U32, AT(quality), "N", "images, video: of a JPEG, 1 to 100 (90)"},
     {"vary", 0, OPTION_TEXT, AT(vary), "SHARE",
      "images: sides differ by at most so much, 0.2 a fifth (0)"},
-    {"quality", 0, OPTION_U32, AT(quality), "N", "images: of a JPEG, 1 to 100 (90)"},
     {"subsampling", 0, OPTION_U32, AT(subsampling), "420|444", "images: of a JPEG's colours (420)"},
     {"progressive", 0, OPTION_FLAG, AT(progressive), NULL, "images: progressive JPEG"},
+    {"seconds", 0, OPTION_TEXT, AT(seconds), "S", "audio: how long each lasts (1)"},
+    {"rate", 0, OPTION_U32, AT(rate), "HZ", "audio: samples a second (16000)"},
+    {"channels", 0, OPTION_U32, AT(channels), "N", "audio: 1 to 8 (1)"},
+    {"frames", 0, OPTION_U32, AT(frames), "N", "video: frames of each (64)"},
+    {"fps", 0, OPTION_TEXT, AT(fps), "N", "video: frames a second (25)"},
+    {"points", 0, OPTION_U32, AT(points), "N", "points: of each cloud (4096)"},
     {0},
 };
 
@@ -305,21 +404,25 @@ const struct command cmd_gen = {
     .name = "gen",
     .summary =
         "Writes a synthetic data set: tensors that carry their class as a pattern under noise,\n"
-        "tables of entities whose next value can be learned from the last ones, or images with\n"
-        "the statistics of natural ones in which an object tells the class.\n"
+        "tables of entities whose next value can be learned from the last ones, or media whose\n"
+        "class can be learned: images with the statistics of natural ones, audio, video, points.\n"
         "Run from the Python package it writes Parquet: metadata.parquet of tensors, and tables\n"
         "that are CSV otherwise.",
-    .usage = "tensors|series|images -o OUT [options]",
-    .examples = "  stoker gen tensors -o shards --shards 10 --samples 1000 --shape 16,112,112,3 "
-                "--dtype f16 \\\n      --classes 10 --seed 0\n"
-                "  stoker gen tensors -o shards --loose files --samples 100 --shape 3,32,32\n"
-                "  stoker gen series -o tables --entities 100 --rows 1000 --features 4\n"
-                "  stoker gen images -o photos --samples 2000 --size 500x375 --vary 0.2 "
-                "--quality 90\n",
-    .kinds = "tensors series images",
+    .usage = "tensors|series|images|audio|video|points -o OUT [options]",
+    .examples =
+        "  stoker gen tensors -o shards --shards 10 --samples 1000 --shape 16,112,112,3 "
+        "--dtype f16 \\\n      --classes 10 --seed 0\n"
+        "  stoker gen tensors -o shards --loose files --samples 100 --shape 3,32,32\n"
+        "  stoker gen series -o tables --entities 100 --rows 1000 --features 4\n"
+        "  stoker gen images -o photos --samples 2000 --size 500x375 --vary 0.2 "
+        "--quality 90\n"
+        "  stoker gen audio -o words --samples 1000 --seconds 1 --rate 16000 --format flac\n"
+        "  stoker gen video -o clips --samples 100 --frames 64 --size 320x240 --fps 25\n"
+        "  stoker gen points -o clouds --samples 500 --points 4096 --format pcd\n",
+    .kinds = "tensors series images audio video points",
     .options = options,
     .min_words = 1,
     .max_words = 1,
-    .word = "what to generate (tensors, series or images)",
+    .word = "what to generate (tensors, series, images, audio, video or points)",
     .run = run,
 };

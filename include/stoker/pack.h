@@ -76,4 +76,47 @@ STK_API STK_CHECK stk_status stk_gen_images(struct stk_context *context,
                                             const struct stk_gen_images_options *options,
                                             struct stk_pack_result *result, struct stk_error *err);
 
+enum stk_gen_audio_format { STK_GEN_WAV, STK_GEN_FLAC, STK_GEN_OGG };
+
+/* Notes over pink noise: pitch, rhythm and glide tell the class; 16 bits. */
+struct stk_gen_audio_options {
+    struct stk_gen_options common;
+    double seconds;    /* more than 0 */
+    uint32_t rate;     /* 4000 .. 384000 */
+    uint32_t channels; /* 1 .. 8 */
+    enum stk_gen_audio_format format;
+};
+
+STK_API STK_CHECK stk_status stk_gen_audio(struct stk_context *context,
+                                           const struct stk_gen_audio_options *options,
+                                           struct stk_pack_result *result, struct stk_error *err);
+
+/* Motion-JPEG in AVI: the direction in which striped shapes go over a natural background tells the
+ * class. */
+struct stk_gen_video_options {
+    struct stk_gen_options common;
+    uint32_t width, height; /* 16 .. 4096 */
+    uint32_t frames;        /* 1 .. 100000, and at most 1 GiB */
+    double fps;             /* 0.1 .. 1000 */
+    int quality;            /* of a frame: 1 .. 100 */
+};
+
+STK_API STK_CHECK stk_status stk_gen_video(struct stk_context *context,
+                                           const struct stk_gen_video_options *options,
+                                           struct stk_pack_result *result, struct stk_error *err);
+
+enum stk_gen_points_format { STK_GEN_BIN, STK_GEN_PCD, STK_GEN_PLY, STK_GEN_NPY };
+
+/* Clouds of float32 x, y, z and intensity (0 .. 1) on a solid that is the class's, turned about z;
+ * .pcd and .ply are binary, .bin is as KITTI's, .npy (points, 4). */
+struct stk_gen_points_options {
+    struct stk_gen_options common;
+    uint32_t points; /* of one cloud: 1 .. 64 Mi */
+    enum stk_gen_points_format format;
+};
+
+STK_API STK_CHECK stk_status stk_gen_points(struct stk_context *context,
+                                            const struct stk_gen_points_options *options,
+                                            struct stk_pack_result *result, struct stk_error *err);
+
 #endif

@@ -53,6 +53,7 @@ struct crew_worker {
     struct crew *crew;
     pthread_t thread;
     int started, reports; /* reports: the caller's own thread */
+    struct context_timer timer;
     void *maker;
     struct text text; /* the samples of a span, as they lie in the shard */
     stk_status status;
@@ -181,6 +182,32 @@ static int take_place(struct crew *crew, uint64_t first, uint64_t last, uint64_t
     return stopped;
 }
 
+/* Once a sample, also where a span of them takes long. */
+static stk_status report(struct crew_worker *worker)
+{
+    struct crew *crew = worker->crew;
+    struct stk_progress progress = {
+        .what = "generating", .unit = "samples", .total = crew->options->samples};
+
+    if (!worker->reports)
+        return STK_OK;
+    pthread_mutex_lock(&crew->lock);
+    progress.done = crew->finished;
+    progress.bytes = crew->bytes;
+    pthread_mutex_unlock(&crew->lock);
+    if (context_progress(crew->context, &worker->timer, &progress))
+        return fail(&worker->error, STK_CANCELLED, "stopped on request");
+    return STK_OK;
+}
+
+static int is_stopped(struct crew *crew)
+{
+    pthread_mutex_lock(&crew->lock);
+    int stop = crew->stop;
+    pthread_mutex_unlock(&crew->lock);
+    return stop;
+}
+
 /* Samples [first, last) of one shard. */
 static stk_status write_span(struct crew_worker *worker, uint64_t first, uint64_t last)
 {
@@ -189,8 +216,13 @@ static stk_status write_span(struct crew_worker *worker, uint64_t first, uint64_
     stk_status status = STK_OK;
     char name[NAME_CAP];
 
-    for (uint64_t i = first; i < last && !status; i++)
+    for (uint64_t i = first; i < last && !status; i++) {
+        if (is_stopped(crew))
+            return STK_OK; /* who stopped it has the words */
         status = add_sample(worker, i);
+        if (!status)
+            status = report(worker);
+    }
     if (status)
         return status;
     if (last == shard_first(crew->options, shard + 1)) {
@@ -249,28 +281,10 @@ static void count(struct crew *crew, uint64_t samples, uint64_t bytes, int stop)
     pthread_mutex_unlock(&crew->lock);
 }
 
-static stk_status report(struct crew_worker *worker, struct context_timer *timer)
-{
-    struct crew *crew = worker->crew;
-    struct stk_progress progress = {
-        .what = "generating", .unit = "samples", .total = crew->options->samples};
-
-    if (!worker->reports)
-        return STK_OK;
-    pthread_mutex_lock(&crew->lock);
-    progress.done = crew->finished;
-    progress.bytes = crew->bytes;
-    pthread_mutex_unlock(&crew->lock);
-    if (context_progress(crew->context, timer, &progress))
-        return fail(&worker->error, STK_CANCELLED, "stopped on request");
-    return STK_OK;
-}
-
 static void *work(void *user)
 {
     struct crew_worker *worker = user;
     struct crew *crew = worker->crew;
-    struct context_timer timer = {0};
     uint64_t first, last;
 
     while (!worker->status && claim(crew, &first, &last)) {
@@ -279,7 +293,7 @@ static void *work(void *user)
             crew->options->folders ? write_loose(worker, first) : write_span(worker, first, last);
         if (!worker->status) {
             count(crew, last - first, worker->text.len, 0);
-            worker->status = report(worker, &timer);
+            worker->status = report(worker);
         }
         if (worker->status)
             count(crew, 0, 0, 1);
@@ -328,7 +342,7 @@ static stk_status write_samples(struct crew *crew, struct stk_error *err)
         return fail_memory(err, number * sizeof(*workers));
     stk_status status = run_workers(crew, workers, number, err);
     if (!status) { /* whoever came last, the caller's thread says that all is done */
-        status = report(&workers[0], &(struct context_timer){0});
+        status = report(&workers[0]);
         if (status && err)
             *err = workers[0].error;
     }

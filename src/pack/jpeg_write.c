@@ -2,6 +2,7 @@
 
 #include <setjmp.h>
 #include <stdio.h>
+#include <string.h>
 
 #include <jpeglib.h>
 
@@ -14,7 +15,8 @@
 #define ROWS 16 /* handed to the library at a time */
 
 struct jpeg_writer {
-    struct jpeg_compress_struct info; /* made once, used for every image */
+    struct jpeg_compress_struct info; /* of one file: what it has learned of a progressive one's
+                                       * codes would stay for the next */
     struct jpeg_error_mgr errors;
     struct jpeg_destination_mgr destination;
     jmp_buf jump; /* where the library's errors land */
@@ -78,34 +80,26 @@ stk_status jpeg_writer_new(struct jpeg_writer **out, struct stk_error *err)
 {
     struct jpeg_writer *writer = memory_zero(1, sizeof(*writer));
 
-    *out = NULL;
-    if (!writer)
-        return fail_memory(err, sizeof(*writer));
-    writer->err = err;
-    writer->info.err = jpeg_std_error(&writer->errors);
-    writer->errors.error_exit = error_exit;
-    writer->errors.output_message = output_message;
-    writer->info.client_data = writer;
-    if (setjmp(writer->jump)) {
-        stk_status status = writer->status;
-        jpeg_writer_free(writer);
-        return status;
-    }
-    jpeg_create_compress(&writer->info);
-    writer->info.client_data = writer;
-    writer->destination = (struct jpeg_destination_mgr){.init_destination = destination_begin,
-                                                        .empty_output_buffer = destination_full,
-                                                        .term_destination = destination_end};
-    writer->info.dest = &writer->destination;
     *out = writer;
-    return STK_OK;
+    return writer ? STK_OK : fail_memory(err, sizeof(*writer));
 }
 
 void jpeg_writer_free(struct jpeg_writer *writer)
 {
-    if (writer)
-        jpeg_destroy_compress(&writer->info);
     memory_free(writer);
+}
+
+static void create(struct jpeg_writer *writer)
+{
+    writer->info.err = jpeg_std_error(&writer->errors);
+    writer->errors.error_exit = error_exit;
+    writer->errors.output_message = output_message;
+    writer->info.client_data = writer;
+    jpeg_create_compress(&writer->info);
+    writer->destination = (struct jpeg_destination_mgr){.init_destination = destination_begin,
+                                                        .empty_output_buffer = destination_full,
+                                                        .term_destination = destination_end};
+    writer->info.dest = &writer->destination;
 }
 
 static void set_options(struct jpeg_compress_struct *info, const struct jpeg_image *image,
@@ -121,8 +115,6 @@ static void set_options(struct jpeg_compress_struct *info, const struct jpeg_ima
     info->comp_info[0].v_samp_factor = options->subsampling == 444 ? 1 : 2;
     if (options->progressive)
         jpeg_simple_progression(info);
-    else
-        info->num_scans = 0, info->scan_info = NULL; /* of the image before */
 }
 
 stk_status jpeg_writer_add(struct jpeg_writer *writer, const struct jpeg_image *image,
@@ -134,10 +126,11 @@ stk_status jpeg_writer_add(struct jpeg_writer *writer, const struct jpeg_image *
 
     writer->to = to;
     writer->err = err;
-    if (setjmp(writer->jump)) {
-        jpeg_abort_compress(info);
-        return writer->status;
-    }
+    writer->status = STK_OK;
+    memset(info, 0, sizeof(*info)); /* it can be destroyed wherever creating it ends */
+    if (setjmp(writer->jump))
+        goto done;
+    create(writer);
     set_options(info, image, options);
     jpeg_start_compress(info, TRUE);
     while (info->next_scanline < info->image_height) {
@@ -149,5 +142,7 @@ stk_status jpeg_writer_add(struct jpeg_writer *writer, const struct jpeg_image *
         (void)jpeg_write_scanlines(info, rows, count);
     }
     jpeg_finish_compress(info);
-    return STK_OK;
+done:
+    jpeg_destroy_compress(info);
+    return writer->status;
 }

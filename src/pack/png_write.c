@@ -12,13 +12,16 @@ struct png_output {
     struct text *to;
     struct stk_error *err;
     stk_status status;
+    int memory_short; /* the library's words do not tell it reliably */
 };
 
 static void on_error(png_structp png, png_const_charp words)
 {
     struct png_output *output = png_get_error_ptr(png);
 
-    output->status = fail(output->err, STK_UNSUPPORTED, "the PNG cannot be written: %s", words);
+    output->status = output->memory_short ? fail_memory(output->err, 0)
+                                          : fail(output->err, STK_UNSUPPORTED,
+                                                 "the PNG cannot be written: %s", words);
     png_longjmp(png, 1);
 }
 
@@ -41,8 +44,11 @@ static void on_flush(png_structp png)
 
 static png_voidp on_alloc(png_structp png, png_alloc_size_t size)
 {
-    (void)png;
-    return memory_alloc(size);
+    struct png_output *output = png_get_mem_ptr(png);
+    void *block = memory_alloc(size);
+
+    output->memory_short |= !block;
+    return block;
 }
 
 static void on_free(png_structp png, png_voidp block)
@@ -73,9 +79,9 @@ static void write_rows(png_structp png, png_infop info, const struct png_picture
 stk_status png_write(const struct png_picture *picture, int level, struct text *to,
                      struct stk_error *err)
 {
-    struct png_output output = {to, err, STK_OK};
+    struct png_output output = {to, err, STK_OK, 0};
     png_structp png = png_create_write_struct_2(PNG_LIBPNG_VER_STRING, &output, on_error,
-                                                on_warning, NULL, on_alloc, on_free);
+                                                on_warning, &output, on_alloc, on_free);
     png_infop info = png ? png_create_info_struct(png) : NULL;
 
     if (!info) {

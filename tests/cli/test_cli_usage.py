@@ -10,8 +10,8 @@ import tars
 from places import ROOT
 
 COMMANDS = [
-    *("check", "gen", "pack", "rescale", "index", "ls", "cat", "verify", "stream", "version"),
-    "help",
+    *("check", "gen", "pack", "rescale", "index", "ls", "cat", "show", "verify", "stream"),
+    *("version", "help"),
 ]
 
 
@@ -197,7 +197,7 @@ def bash_completes(stoker, *words):
 
 def test_bash_completes_commands_options_and_choices(stoker):
     assert bash_completes(stoker, "ver") == ["verify", "version"]
-    assert bash_completes(stoker, "stream", "x", "--batch") == ["--batch-size"]
+    assert bash_completes(stoker, "stream", "x", "--batch-s") == ["--batch-size"]
     assert bash_completes(stoker, "stream", "x", "--io", "") == ["auto", "pread", "uring"]
     assert bash_completes(stoker, "gen", "t") == ["tensors"]
     assert bash_completes(stoker, "gen", "s") == ["series"]

@@ -1,4 +1,4 @@
-"""examples/augment_*.py, run as a user runs them."""
+"""examples/augment_*.py and examples/classify.py, run as a user runs them."""
 
 import importlib.util
 import pathlib
@@ -57,3 +57,20 @@ def test_the_same_seed_gives_the_same_run_with_a_users_function(tmp_path):
     for one, two in zip(batches(1), batches(4), strict=True):
         assert one.shape == (16, 64, 64, 4)
         assert numpy.array_equal(one, two)
+
+
+@pytest.mark.parametrize("kind", ["images", "audio", "points"])
+def test_a_network_learns_classes_that_it_was_not_shown(tmp_path, kind):
+    pytest.importorskip("torch")
+    done = run(tmp_path, "classify.py", kind, "--samples", "600", "--epochs", "5")
+    assert done.returncode == 0, done.stdout + done.stderr
+    accuracy = float(done.stdout.split("accuracy ")[-1].split("%")[0])
+    assert accuracy > 70, done.stdout  # chance is 25
+
+
+def test_what_has_not_learned_is_an_error(tmp_path):
+    pytest.importorskip("torch")
+    settings = ("--samples", "64", "--epochs", "1", "--rate", "0", "--classes", "8")
+    done = run(tmp_path, "classify.py", "images", *settings)
+    assert done.returncode == 1
+    assert "it has not learned" in done.stderr
