@@ -7,12 +7,18 @@ import subprocess
 from bench.measure import ROOT, Side
 
 BUILD = ROOT / "build" / "bench"
+LIBRARIES = {
+    "limit_jpeg": ["-ljpeg"],
+    "limit_audio": ["-lsndfile"],
+    "limit_video": ["-lavformat", "-lavcodec", "-lavutil"],
+}
 
 
 def program(name):
     """The path of a limit program, built when its source is newer."""
     source, binary = ROOT / "bench" / f"{name}.c", BUILD / name
-    newest = max(path.stat().st_mtime for path in (source, ROOT / "bench" / "limit.h"))
+    headers = (ROOT / "bench").glob("limit*.h")
+    newest = max(path.stat().st_mtime for path in (source, *headers))
     if not binary.exists() or binary.stat().st_mtime < newest:
         compiler = os.environ.get("CC") or shutil.which("cc") or "gcc"
         BUILD.mkdir(parents=True, exist_ok=True)
@@ -27,6 +33,7 @@ def program(name):
                 str(binary),
                 str(source),
                 str(ROOT / "src" / "base" / "copy.c"),
+                *LIBRARIES.get(name, ()),
                 "-lpthread",
             ],
             check=True,
@@ -46,7 +53,12 @@ def library(name):
 
 
 def side(name, *arguments, note=""):
-    return Side("limit", [program(name), *arguments], note)
+    """A side that cannot be built, for want of a library, says so and is not measured."""
+    try:
+        return Side("limit", [program(name), *arguments], note)
+    except subprocess.CalledProcessError:
+        libraries = " ".join(LIBRARIES.get(name, ()))
+        return Side("limit", [], note, missing=f"cc does not build bench/{name}.c {libraries}")
 
 
 def section(entry, words):

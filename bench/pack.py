@@ -21,10 +21,12 @@ def run(options):
     data, facts = series_data.tables(files, rows)
     out = shards.DATA / "pack-out"
     sides = [
-        _side("stoker", data, out, "scaled values in the file; fsync counted", "count"),
-        _side("stoker_unsynced", data, out, "the same, fsync left out by sync_clock.c", "skip"),
-        _side("stoker_late", data, out, "raw values in the file; fsync counted", "count"),
-        _side("stoker_late_unsynced", data, out, "the same, fsync left out", "skip"),
+        _side(
+            "stoker", data, out, "scaled values in the file; fsync left out by sync_clock.c", "skip"
+        ),
+        _side("stoker_synced", data, out, "the same, fsync counted", "count"),
+        _side("stoker_late", data, out, "raw values in the file; fsync left out", "skip"),
+        _side("stoker_late_synced", data, out, "the same, fsync counted", "count"),
         _pandas_side(data, out),
         _read_side(data, out),
         _side("write", data, out, "the array's bytes written once from RAM, page cache"),
@@ -35,7 +37,7 @@ def run(options):
     pairs = [
         (ours, theirs)
         for theirs in ("pandas_sklearn", "limit")
-        for ours in ("stoker", "stoker_unsynced", "stoker_late", "stoker_late_unsynced")
+        for ours in ("stoker", "stoker_synced", "stoker_late", "stoker_late_synced")
     ]
     ratios = measure.ratios(measured, pairs, limit["value"])
     ratios.update(_times(measured))
@@ -63,7 +65,7 @@ def run(options):
 
 
 def _side(name, data, out, note, sync=None):
-    which = name.removesuffix("_unsynced")
+    which = name.removesuffix("_synced")
     command = measure.python("bench.pack_sides", which, data, out)
     side = SyncedSide if sync else measure.Side
     made = side(name, command, note)
@@ -134,10 +136,10 @@ def _times(rows):
         return {}
     least = seconds["pyarrow_read"] + seconds["write"]
     names = {
-        "time/(read+write)": "stoker_unsynced",
-        "time_synced/(read+write)": "stoker",
-        "late_time/(read+write)": "stoker_late_unsynced",
-        "late_time_synced/(read+write)": "stoker_late",
+        "time/(read+write)": "stoker",
+        "time_synced/(read+write)": "stoker_synced",
+        "late_time/(read+write)": "stoker_late",
+        "late_time_synced/(read+write)": "stoker_late_synced",
     }
     return {key: seconds[name] / least for key, name in names.items() if name in seconds}
 

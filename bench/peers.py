@@ -20,11 +20,26 @@ PACKAGES = {
     "pandas": ["pandas"],
     "sklearn": ["scikit-learn"],
     "h5py": ["h5py"],
+    "PIL": ["pillow"],
+    "cv2": ["opencv-python-headless"],
+    "ffcv": ["ffcv"],
+    "spdl.io": ["spdl"],
+    "soundfile": ["soundfile"],
+    "av": ["av"],
+    "decord": ["decord"],
+    "torchcodec": ["torchcodec", "torchcodec==0.11.1"],
 }
 
 # mosaicml-streaming imports torchvision for its image sets. PyPI's torchvision is built for CUDA
 # and does not load beside a CPU build of torch; bench.loaders then puts an empty one in its place.
-IMPORT = {"streaming": "import bench.loaders; bench.loaders.import_streaming()"}
+# The newest torchcodec wants CUDA libraries; an older one is built for the CPU.
+IMPORT = {
+    "streaming": "import bench.loaders; bench.loaders.import_streaming()",
+    "torchcodec": "from torchcodec.decoders import VideoDecoder",
+}
+
+# what pip cannot install: a peer that does not build says so
+NEEDS = {"ffcv": "libopencv-dev, libturbojpeg0-dev and pkg-config"}
 
 
 @functools.cache
@@ -40,13 +55,14 @@ def missing(module):
         error = _pip(package) or (None if _imports(module) else f"{package} does not import")
         if error is None:
             return None
-    return error
+    needs = NEEDS.get(module)
+    return f"{error}; it needs the system's {needs}" if needs else error
 
 
 def version(module):
+    names = [package.partition("==")[0] for package in PACKAGES.get(module, [module])]
     code = (
-        f"import importlib.metadata as m; print(next((p + ' ' + m.version(p) for p in "
-        f"{PACKAGES[module] if module != 'torch' else ['torch']!r} "
+        f"import importlib.metadata as m; print(next((p + ' ' + m.version(p) for p in {names!r} "
         f"if any(d.metadata['Name'] == p for d in m.distributions())), ''))"
     )
     return _run([PYTHON, "-c", code])[1].strip()

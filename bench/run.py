@@ -14,7 +14,7 @@ import sys
 from bench import machine
 from bench.measure import ROOT
 
-NAMES = ["tensors", "tiny", "start", "memory", "index", "windows", "pack"]
+NAMES = ["tensors", "tiny", "start", "memory", "index", "windows", "pack", "jpeg", "audio", "video"]
 
 # columns that some benchmarks have: key of a row, title, unit
 MORE = [

@@ -47,6 +47,33 @@ PACKING = {
     "pandas_sklearn": "pandas + scikit-learn, two passes",
 }
 
+JPEG = {
+    "stoker": "**Stoker**, tar shards",
+    "stoker_fast": "**Stoker**, `DecodeImage(fast=True)`",
+    "f32": "**Stoker**, to normalised float32 CHW",
+    "pil_dataloader": "Pillow + PyTorch DataLoader",
+    "opencv_threads": "OpenCV in a pool of threads",
+    "dali_cpu": "DALI, on the CPU",
+    "ffcv_jpg": "FFCV, JPEGs in its own file",
+    "spdl": "SPDL",
+}
+
+AUDIO = {
+    "stoker": ("**Stoker**, wav in tar shards", "stoker"),
+    "soundfile_dataloader": ("soundfile + PyTorch DataLoader, wav", "stoker"),
+    "soundfile_threads": ("soundfile in a pool of threads, wav", "stoker"),
+    "spdl": ("SPDL, wav", "stoker"),
+    "flac": ("**Stoker**, flac in tar shards", "flac"),
+    "flac_dataloader": ("soundfile + PyTorch DataLoader, flac", "flac"),
+}
+
+VIDEO = {
+    "stoker": "**Stoker**, tar shards",
+    "pyav": "PyAV",
+    "decord": "decord",
+    "torchcodec": "TorchCodec",
+}
+
 
 def marks(name):
     return tuple(
@@ -246,10 +273,146 @@ def render_pack(result):
     return "\n".join(lines)
 
 
+# --- jpeg, audio, video --------------------------------------------------------------------------
+
+
+def media_line(name, row, samples, ratio):
+    """Rate, spread, CPU time of a sample, memory, and how often Stoker does it meanwhile."""
+    if row.get("value") is None:
+        return f"| {name} | not measured | | | | |"
+    runs = row.get("runs") or [row["value"]]
+    cells = [
+        name,
+        rate(row["value"]),
+        f"{rate(min(runs))} to {rate(max(runs))}",
+        f"{1000 * row['cpu_s'] / samples:.3g} ms" if row.get("cpu_s") else "",
+        f"{row['peak_rss'] / 2**20:,.0f} MiB" if row.get("peak_rss") else "",
+        f"{ratio:.1f}x" if ratio else "",
+    ]
+    return f"| {' | '.join(cells)} |"
+
+
+def media_table(what, lines):
+    head = f"| loader | {what}/s | runs | CPU time of one | peak memory | Stoker is |"
+    return [head, "|---|--:|--:|--:|--:|--:|", *lines, ""]
+
+
+def media_limit(result, what):
+    """The sentence about the limit, or nothing where it was not measured."""
+    limit, share = result["limit"], result["ratios"].get("stoker/limit")
+    if not limit.get("value") or not share:
+        return []
+    words = f"{rate(limit['value'])} {what}/s; Stoker reaches {share:.0%} of it."
+    return [f"Limit of this machine, {limit['name']}: {words.replace('%', ' %')}", ""]
+
+
+def where_measured(result):
+    machine = result["machine"]
+    return (
+        f"page cache warm; {machine['cpu']}, {machine['cores']} cores, a thread a core or the best "
+        "number of workers"
+    )
+
+
+def sorted_rows(result, names):
+    rows = [row for row in result["rows"] if row["name"] in names]
+    return sorted(rows, key=lambda row: -(row["value"] or 0))
+
+
+def jpeg_sentences(values, ratios):
+    """What is not a row of the table: other sizes, other work."""
+    if ratios.get("large/full_decode_large"):
+        yield (
+            f"1600 x 1200 with `fast=True`: {rate(values['large'])} images/s, "
+            f"{ratios['large/full_decode_large']:.2f} times libjpeg-turbo's full decode."
+        )
+    if ratios.get("resize/full_decode"):
+        yield (
+            f"Whole images resized, without a crop: {rate(values['resize'])} images/s, "
+            f"{ratios['resize/full_decode']:.2f} times the full decode alone."
+        )
+    if ratios.get("raw/ffcv_raw"):
+        yield (
+            f"Stored as pixels: {rate(values['raw'])} images/s, {ratios['raw/ffcv_raw']:.1f} times "
+            "FFCV's raw mode."
+        )
+
+
+def render_jpeg(result):
+    workload, ratios = result["workload"], result["ratios"]
+    values = {row["name"]: row["value"] for row in result["rows"]}
+    lines = [
+        media_line(JPEG[row["name"]], row, workload["samples"], ratios.get(f"stoker/{row['name']}"))
+        for row in sorted_rows(result, JPEG)
+    ]
+    sentences = " ".join(jpeg_sentences(values, ratios))
+    return "\n".join(
+        [
+            *media_table("images", lines),
+            *media_limit(result, "images"),
+            *([sentences, ""] if sentences else []),
+            f"{workload['samples']:,} JPEGs of {workload['width']} x {workload['height']}, "
+            f"{workload['bytes'] / workload['samples'] / 1000:.0f} KB each, to random crops of 224 "
+            f"x 224, flipped by chance, uint8, shuffled, batches of {workload['batch_size']}, "
+            f"{where_measured(result)}. Yours: `make bench-jpeg`.",
+            "",
+        ]
+    )
+
+
+def render_audio(result):
+    workload, ratios = result["workload"], result["ratios"]
+    lines = [
+        media_line(
+            AUDIO[row["name"]][0],
+            row,
+            workload["samples"],
+            ratios.get(f"{AUDIO[row['name']][1]}/{row['name']}"),
+        )
+        for row in sorted_rows(result, AUDIO)
+    ]
+    return "\n".join(
+        [
+            *media_table("clips", lines),
+            *media_limit(result, "clips"),
+            f"{workload['samples']:,} recordings of {workload['seconds']} s, "
+            f"{workload['rate'] / 1000:.0f} kHz, to float32, shuffled, batches of "
+            f"{workload['batch_size']}, {where_measured(result)}. Yours: `make bench-audio`.",
+            "",
+        ]
+    )
+
+
+def render_video(result):
+    workload, ratios = result["workload"], result["ratios"]
+    lines = [
+        media_line(
+            VIDEO[row["name"]], row, workload["samples"], ratios.get(f"stoker/{row['name']}")
+        )
+        for row in sorted_rows(result, VIDEO)
+    ]
+    clip = workload["clip"]
+    return "\n".join(
+        [
+            *media_table("clips", lines),
+            *media_limit(result, "clips"),
+            f"{workload['samples']} videos ({workload['codec']}, {workload['width']} x "
+            f"{workload['height']}, {workload['frames']} frames, a keyframe every "
+            f"{workload['key_every']}), of each {clip['frames']} frames from the middle, at a "
+            f"stride of {clip['stride']}, uint8, shuffled, batches of {workload['batch_size']}, "
+            f"{where_measured(result)}. Yours: `make bench-video`.",
+            "",
+        ]
+    )
+
+
 # (page, result, what renders it)
 TABLES = [
     (README, "tensors", render),
     (README, "windows", render_windows),
+    (README, "jpeg", render_jpeg),
+    (README, "audio", render_audio),
+    (README, "video", render_video),
     (SERIES, "windows", render_windows),
     (SERIES, "pack", render_pack),
 ]
@@ -262,6 +425,9 @@ def put(page, name, draw, check):
         print(f"readme_table: there is no results/bench-{name}.json: make bench-{name} writes it")
         return 1
     text, table = page.read_text(), draw(json.loads(result_of(name).read_text()))
+    if marks(name)[0] not in text:
+        print(f"readme_table: {where} has no marks for the table of {name}")
+        return 1
     if between_marks(text, name) == table:
         print(f"readme_table: {where} has the table of {name}")
         return 0

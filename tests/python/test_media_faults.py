@@ -1,7 +1,11 @@
-"""FAULTS 51 to 57 through the loader: images that are bombs, cut, of other kinds or broken."""
+"""FAULTS 51 to 57 through the loader: images that are bombs, cut, of other kinds or broken; and
+recordings, point clouds and videos that are not what they say."""
 
 import io
+import shutil
 import struct
+import subprocess
+import tarfile
 import zlib
 
 import numpy
@@ -85,6 +89,11 @@ BAD = {
 MAY_PASS = {"57 no Huffman tables"}
 
 
+def place_in_tar(path, name):
+    with tarfile.open(path) as tar:
+        return tar.getmember(name).offset_data
+
+
 @pytest.mark.parametrize("what", BAD)
 def test_a_bad_image_is_an_error_that_names_the_sample(tmp_path, what):
     samples = [(f"{n}", {"jpg": jpeg(n), "cls": n}) for n in range(6)]
@@ -105,7 +114,9 @@ def test_a_bad_image_is_an_error_that_names_the_sample(tmp_path, what):
     assert (error.sample, error.key, error.field) == (3, "3", "jpg")
     assert error.object.endswith("a.tar")
     assert error.status in ("CORRUPT", "TRUNCATED", "LIMIT", "UNSUPPORTED")
+    assert error.offset == place_in_tar(tmp_path / "a.tar", "3.jpg")
     assert len(str(error)) > 20
+    assert error.remedy
 
 
 def test_bad_images_are_replaced_and_counted_and_the_order_is_kept(tmp_path):
@@ -141,6 +152,9 @@ def test_bad_images_are_replaced_and_counted_and_the_order_is_kept(tmp_path):
         assert entry["status"] in ("CORRUPT", "TRUNCATED", "LIMIT", "UNSUPPORTED")
         assert entry["substitute"] not in bad
         assert entry["reason"]
+        assert entry["key"] == f"{entry['sample']:03d}"
+        assert entry["object"].endswith("a.tar")
+        assert entry["offset"] == place_in_tar(tmp_path / "a.tar", f"{entry['key']}.jpg")
     clean = stoker.Loader(tmp_path, 8, fields=["cls"], shuffle=True)
     order = [n for batch in clean for n in batch.samples.tolist()]
     told = [n for numbers, _, _ in batches for n in numbers]
@@ -234,3 +248,162 @@ def test_an_animated_webp_is_an_error_or_its_first_frame():
         assert "anim" in str(error)
     else:
         assert numpy.array_equal(result, picture(0))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: encode(picture(1), "PNG"),
+        lambda: encode((numpy.arange(4800).reshape(60, 80) * 13).astype(numpy.uint16), "PNG"),
+    ],
+    ids=["a PNG named jpg", "16 bits"],
+)
+def test_unusual_images_are_no_bad_samples(tmp_path, make):
+    samples = [(f"{n}", {"jpg": jpeg(n), "cls": n}) for n in range(6)]
+    samples[3][1]["jpg"] = make()
+    write_tar(tmp_path / "a.tar", samples)
+    loader = stoker.Loader(tmp_path, 2, bad="replace", as_="numpy")
+    batches = list(loader)
+    assert [n for batch in batches for n in batch["cls"].tolist()] == [0, 1, 2, 3, 4, 5]
+    assert loader.quarantine == []
+    assert numpy.abs(batches[1]["jpg"][1].astype(int) - whole(make())).max() == 0
+
+
+# Recordings, point clouds, videos
+
+
+def recording(kind, frames=8000):
+    soundfile = pytest.importorskip("soundfile")
+    file = io.BytesIO()
+    wave = numpy.sin(numpy.arange(frames) * 0.05).astype(numpy.float32) / 2
+    try:
+        soundfile.write(file, wave, 8000, format=kind)
+    except soundfile.LibsndfileError:
+        pytest.skip(f"this libsndfile writes no {kind}")
+    return file.getvalue()
+
+
+def cloud(promised, there=20):
+    head = (
+        "VERSION 0.7\nFIELDS x y z\nSIZE 4 4 4\nTYPE F F F\nCOUNT 1 1 1\n"
+        f"WIDTH {promised}\nHEIGHT 1\nVIEWPOINT 0 0 0 1 0 0 0\nPOINTS {promised}\nDATA binary\n"
+    )
+    return head.encode() + numpy.arange(3 * there, dtype=numpy.float32).tobytes()
+
+
+def video(tmp_path, *options, name="made.mkv"):
+    if not shutil.which("ffmpeg"):
+        pytest.skip("there is no ffmpeg")
+    path = tmp_path / name
+    command = ["ffmpeg", "-v", "error", "-y", *options, str(path)]
+    if subprocess.run(command, capture_output=True, check=False).returncode:
+        pytest.skip("this ffmpeg cannot make it")
+    return path
+
+
+def plain_video(tmp_path, *options):
+    source = ["-f", "lavfi", "-i", "testsrc=size=64x48:rate=10:duration=3"]
+    return video(tmp_path, *source, "-pix_fmt", "yuv420p", "-c:v", "mpeg4", "-g", "10", *options)
+
+
+AUDIO, POINTS, VIDEO = "DecodeAudio(frames=8000)", "DecodePoints(count=16)", "DecodeVideo(frames=4)"
+OTHERS = {
+    "an mp3 cut in mid-frame": ("mp3", AUDIO, lambda _: recording("MP3"), lambda d: d[:-300]),
+    "an mp3 cut in its first frame": ("mp3", AUDIO, lambda _: recording("MP3"), lambda d: d[:100]),
+    "a cut flac": ("flac", AUDIO, lambda _: recording("FLAC"), lambda d: d[: len(d) // 2]),
+    "a cut wav": ("wav", AUDIO, lambda _: recording("WAV"), lambda d: d[: len(d) // 2]),
+    "an empty wav": ("wav", AUDIO, lambda _: recording("WAV"), lambda d: b""),
+    "a page as wav": ("wav", AUDIO, lambda _: recording("WAV"), lambda d: b"<html>404</html>"),
+    "a pcd of fewer points": ("pcd", POINTS, lambda _: cloud(20), lambda d: cloud(2000)),
+    "a pcd of far fewer": ("pcd", POINTS, lambda _: cloud(20), lambda d: cloud(4000000000)),
+    "a pcd of more points": ("pcd", POINTS, lambda _: cloud(20), lambda d: cloud(5)),
+    "an empty pcd": ("pcd", POINTS, lambda _: cloud(20), lambda d: b""),
+    "an empty video": ("mkv", VIDEO, lambda p: plain_video(p).read_bytes(), lambda d: b""),
+    "a video's head": ("mkv", VIDEO, lambda p: plain_video(p).read_bytes(), lambda d: d[:60]),
+}
+
+
+def load_or_skip(folder, chain, **options):
+    try:
+        return stoker.Loader(folder, 2, transforms=chain, as_="numpy", **options)
+    except stoker.StokerError as error:
+        if "FFmpeg" in str(error):
+            pytest.skip("the decoder of videos is not built")
+        raise
+
+
+@pytest.mark.parametrize("what", OTHERS)
+def test_bad_media_are_named_or_replaced_and_listed(tmp_path, what):
+    field, chain, make, spoil = OTHERS[what]
+    good = make(tmp_path)
+    samples = [(f"{n}", {field: good, "cls": n}) for n in range(6)]
+    samples[3][1][field] = spoil(good)
+    folder = tmp_path / "shards"
+    folder.mkdir()
+    write_tar(folder / "a.tar", samples)
+    offset = place_in_tar(folder / "a.tar", f"3.{field}")
+    iterator = iter(load_or_skip(folder, {field: chain}))
+    next(iterator)
+    with pytest.raises(stoker.BadSampleError) as caught:
+        next(iterator)
+    error = caught.value
+    assert (error.sample, error.key, error.field, error.offset) == (3, "3", field, offset)
+    assert error.object.endswith("a.tar")
+    assert error.remedy
+    loader = load_or_skip(folder, {field: chain}, bad="replace")
+    told = [n for batch in loader for n in batch.samples.tolist()]
+    (entry,) = loader.quarantine
+    assert told == [0, 1, 2, entry["substitute"], 4, 5]
+    assert (entry["sample"], entry["key"], entry["field"], entry["offset"]) == (
+        3,
+        "3",
+        field,
+        offset,
+    )
+    assert entry["object"].endswith("a.tar")
+    assert entry["reason"]
+
+
+def test_nan_points_are_no_bad_sample(tmp_path):
+    points = numpy.arange(60, dtype=numpy.float32).reshape(20, 3)
+    points[2, 1] = numpy.nan
+    odd = cloud(20)[:-240] + points.tobytes()
+    write_tar(tmp_path / "a.tar", [("0", {"pcd": cloud(20)}), ("1", {"pcd": odd})])
+    loader = stoker.Loader(tmp_path, 2, bad="replace", as_="numpy")
+    value = next(iter(loader))["pcd"]
+    assert value[1].tobytes() == points.tobytes()
+    assert loader.quarantine == []
+
+
+def test_videos_without_a_first_keyframe_and_of_variable_rate_are_no_bad_samples(tmp_path):
+    path = plain_video(tmp_path)
+    drop = ["-c", "copy", "-bsf:v", "noise=drop='lt(n,5)'"]
+    headless = video(tmp_path, "-i", str(path), *drop, name="headless.mkv")
+    pick = ["-vf", "select='not(mod(n,3))+not(mod(n,7))'", "-fps_mode", "vfr", "-c:v", "mpeg4"]
+    uneven = video(tmp_path, "-i", str(path), *pick, name="uneven.mkv")
+    folder = tmp_path / "shards"
+    folder.mkdir()
+    files = [path, headless, uneven, path]
+    write_tar(folder / "a.tar", [(f"{n}", {"mkv": f.read_bytes()}) for n, f in enumerate(files)])
+    loader = load_or_skip(folder, {"mkv": "DecodeVideo(frames=4, start='start')"}, bad="replace")
+    batches = [batch["mkv"].copy() for batch in loader]
+    assert [batch.shape for batch in batches] == [(2, 4, 48, 64, 3)] * 2
+    assert loader.quarantine == []
+    assert numpy.array_equal(batches[0][0], batches[1][1])
+
+
+def test_a_substitute_brings_its_optional_fields(tmp_path):
+    samples = []
+    for n in range(40):
+        fields = {"jpg": b"bad" if n % 10 in (4, 5) else jpeg(n), "cls": n}
+        if n % 2:
+            fields["png"] = encode(picture(n), "PNG")
+        samples.append((f"{n:02d}", fields))
+    write_tar(tmp_path / "a.tar", samples)
+    chain = {"jpg": "Resize((8, 8))", "png": "Resize((8, 8))"}
+    loader = stoker.Loader(tmp_path, 8, bad="replace", shuffle=True, transforms=chain, as_="numpy")
+    for batch in loader:
+        odd = [number % 2 == 1 for number in batch.samples.tolist()]
+        assert batch["png_present"].tolist() == odd
+        assert [bool(image.any()) for image in batch["png"]] == odd
+    assert len(loader.quarantine) == 8

@@ -83,8 +83,20 @@ def test_images_of_unequal_size_are_an_error_that_names_both(tmp_path):
     with pytest.raises(stoker.BadSampleError) as caught:
         next(iter(load(folder, 4)))
     assert caught.value.status == "SHAPE"
+    assert "Resize((height, width))" in caught.value.remedy
     chained = next(iter(load(folder, 4, transforms={"jpg": "Resize((20, 30))"})))
     assert chained["jpg"].shape == (4, 20, 30, 3)
+
+
+@pytest.mark.parametrize("ragged", ["pad", "flat"])
+def test_what_cannot_be_padded_or_joined_is_named(tmp_path, ragged):
+    folder = write_images(tmp_path, 4, 1, lambda n: jpeg(n, 40 + n // 2, 30))
+    with pytest.raises(stoker.BadSampleError, match="only the first axis") as caught:
+        next(iter(load(folder, 4, ragged=ragged)))
+    error = caught.value
+    assert (error.sample, error.key, error.field) == (2, "00002", "jpg")
+    assert error.object.endswith(".tar")
+    assert "list" in error.remedy
 
 
 def test_alternatives_are_one_field_with_one_chain(tmp_path):
@@ -291,6 +303,10 @@ def test_a_padded_recording_has_lengths_and_a_mask(tmp_path):
     assert numpy.array_equal(value, batch["wav"])
     assert numpy.array_equal(lengths, batch["wav_lengths"])
     assert numpy.array_equal(mask, batch["wav_mask"])
+    seconds = next(iter(load(tmp_path, 4, transforms={"wav": "DecodeAudio(seconds=0.15)"})))
+    assert numpy.array_equal(seconds["wav"], batch["wav"])
+    assert numpy.array_equal(seconds["wav_lengths"], batch["wav_lengths"])
+    assert numpy.array_equal(seconds["wav_mask"], batch["wav_mask"])
     same = load(
         tmp_path,
         4,
@@ -370,6 +386,7 @@ def test_padded_point_clouds_have_lengths_and_a_mask(clouds):
         ({"jpg": "Normalize(0.5, 0.5) | ColorJitter(0.5)"}, "ColorJitter"),
         ({"jpg": "Resize(24) | DecodeImage"}, "DecodeImage"),
         ({"jpg": "DecodeAudio"}, "DecodeAudio"),
+        ({"jpg": "MixUp(classes=10)"}, "MixUp .* whole batches"),
         ({"jpg": "Cast(float99)"}, "dtype"),
         ({"jpg": "Layout(WHC)"}, "order must be one of"),
         ({"jpg": "Normalize((1, 2), (3, 4))"}, "Normalize|mean|channels"),
@@ -409,6 +426,8 @@ def test_bad_batch_transforms_are_refused_when_the_loader_is_opened(images, text
 def test_transforms_that_are_no_dict_are_refused(images):
     with pytest.raises(TypeError, match="dict of fields"):
         load(images, transforms=[stoker.Resize(8)])
+    with pytest.raises(TypeError, match="is a class"):
+        load(images, transforms={"jpg": stoker.RandomHorizontalFlip})
     with pytest.raises(TypeError, match="name is text"):
         load(images, transforms={1: "Resize(8)"})
     with pytest.raises(TypeError, match="is a class"):

@@ -327,6 +327,61 @@ def test_the_table_of_packing_tells_fsync_apart(table):
         assert expected in words
 
 
+MEDIA_ROW = {"unit": "samples/s", "runs": [900.0, 1100.0], "cpu_s": 2.0, "peak_rss": 2**28}
+
+
+def media_result(rows, ratios, **workload):
+    workload = {"samples": 2000, "bytes": 166e6, "batch_size": 64, **workload}
+    limit = {"name": "a full decode", "value": 1500.0, "unit": "samples/s"}
+    rows = [
+        {**MEDIA_ROW, "name": name, "value": value, "runs": [value] if value else []}
+        for name, value in rows.items()
+    ]
+    return {**MACHINE, "workload": workload, "limit": limit, "rows": rows, "ratios": ratios}
+
+
+def test_the_table_of_images_tells_rates_ratios_and_what_is_missing(table):
+    rows = {"stoker": 1650.0, "dali_cpu": 660.0, "ffcv_jpg": None, "large": 300.0, "raw": 4000.0}
+    ratios = {
+        "stoker/dali_cpu": 2.5,
+        "stoker/limit": 1.1,
+        "large/full_decode_large": 1.6,
+        "raw/ffcv_raw": 2.2,
+    }
+    words = table.render_jpeg(media_result(rows, ratios, width=500, height=375))
+    for expected in (
+        "| **Stoker**, tar shards | 1,650 |",
+        "2.5x",
+        "1 ms",
+        "FFCV, JPEGs in its own file | not measured",
+        "110 %",
+        "300 images/s, 1.60 times",
+        "4,000 images/s, 2.2 times",
+        "83 KB",
+    ):
+        assert expected in words, expected
+    assert "Whole images resized" not in words
+
+
+def test_the_table_of_recordings_compares_each_kind_with_its_own(table):
+    rows = {"stoker": 40000.0, "soundfile_dataloader": 4000.0, "flac": 6000.0}
+    rows["flac_dataloader"] = 1000.0
+    ratios = {"stoker/soundfile_dataloader": 10.0, "flac/flac_dataloader": 6.0}
+    words = table.render_audio(media_result(rows, ratios, rate=16000, seconds=1))
+    for expected in ("40,000", "10.0x", "6.0x", "16 kHz", "make bench-audio"):
+        assert expected in words, expected
+    assert "Limit" not in words
+
+
+def test_the_table_of_videos_names_the_clip(table):
+    rows = {"stoker": 80.0, "pyav": 64.0, "torchcodec": None}
+    more = {"codec": "libx264", "width": 320, "height": 240, "frames": 100, "key_every": 25}
+    more["clip"] = {"frames": 16, "stride": 2, "start": "center"}
+    words = table.render_video(media_result(rows, {"stoker/pyav": 1.25}, **more))
+    for expected in ("| 80 |", "1.2x", "TorchCodec | not measured", "16 frames from the middle"):
+        assert expected in words, expected
+
+
 def test_the_picture_of_memory_draws_every_curve():
     spec = importlib.util.spec_from_file_location("picture", ROOT / "tools/memory_picture.py")
     picture = importlib.util.module_from_spec(spec)
