@@ -12,6 +12,14 @@ static void print_choices(const char *choices)
         putchar(*choices == '|' ? ' ' : *choices);
 }
 
+/* What `stoker help` tells about. */
+static void print_topics(void)
+{
+    for (int row = 0; commands_at(row); row++)
+        printf("%s ", commands_at(row)->name);
+    printf("transforms");
+}
+
 /* --- bash ------------------------------------------------------------------------------------ */
 
 static void bash_options(const struct command *command)
@@ -58,7 +66,10 @@ static void bash_print(void)
         if (commands_at(row)->kinds)
             printf("        %s:2:*) words=\"%s\" ;;\n", commands_at(row)->name,
                    commands_at(row)->kinds);
-    printf("    esac\n"
+    printf("        help:2:*) words=\"");
+    print_topics();
+    printf("\" ;;\n"
+           "    esac\n"
            "    if [ -z \"$words\" ] && [[ $word == -* ]]; then\n"
            "        case $command in\n");
     for (int row = 0; commands_at(row); row++) {
@@ -118,6 +129,11 @@ static void zsh_command(const struct command *command)
         }
     if (command->kinds)
         printf(" \\\n                '1:kind:(%s)'", command->kinds);
+    if (!strcmp(command->name, "help")) {
+        printf(" \\\n                '1:topic:(");
+        print_topics();
+        printf(")'");
+    }
     printf(" \\\n                '*:file:_files'\n                ;;\n");
 }
 

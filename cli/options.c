@@ -18,13 +18,12 @@ const struct option options_common[] = {
 
 const struct option options_dataset[] = {
     {"format", 0, OPTION_TEXT, AT(format), "NAME",
-     "tar, npy, npz, raw, folder or series; else found out"},
-    {"dtype", 0, OPTION_TEXT, AT(dtype), "TYPE", "raw arrays: the type of one element"},
+     "tar, npy, npz, raw, folder, series or tokens; else found out"},
+    {"dtype", 0, OPTION_TEXT, AT(dtype), "TYPE", "raw arrays and tokens: the type of one element"},
     {"shape", 0, OPTION_SHAPE, AT(shape), "N,N,...", "raw arrays: the shape of one sample"},
     {"fields", 0, OPTION_LIST, AT(fields), "A,B,...",
      "only these fields; \"jpg;png\" the first there is, \"txt?\" may be missing, \"x=tensor\" "
-     "sets "
-     "the kind"},
+     "sets the kind: tensor, int, text, json, bytes, image, audio, video or points"},
     {"index", 0, OPTION_TEXT, AT(index), "PATH", "where the index is kept"},
     {"reindex", 0, OPTION_FLAG, AT(reindex), NULL, "build the index anew"},
     {"chunk-limit", 0, OPTION_SIZE, AT(chunk_limit), "SIZE",

@@ -127,7 +127,13 @@ const char *source_kind(const struct stk_field *field, char out[SOURCE_KIND_CAP]
         snprintf(out, SOURCE_KIND_CAP, "%s", source_kind_name(field->kind));
         return out;
     }
-    int len = snprintf(out, SOURCE_KIND_CAP, "%s (", stk_dtype_name(field->shape.dtype));
+    const char *media = field->media ? stk_media_name(field->media) : "";
+    int decoded = !field->media || field->shape.rank > 1; /* else its first values are all bad */
+    int len = snprintf(out, SOURCE_KIND_CAP, decoded && field->media ? "%s " : "%s", media);
+    if (!decoded)
+        return out;
+    len += snprintf(out + len, SOURCE_KIND_CAP - (size_t)len, "%s (",
+                    stk_dtype_name(field->shape.dtype));
     for (int32_t i = 0; i < field->shape.rank; i++)
         len += snprintf(out + len, SOURCE_KIND_CAP - (size_t)len, "%s%" PRId64, i ? ", " : "",
                         field->shape.shape[i]);

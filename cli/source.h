@@ -28,7 +28,7 @@ struct source_count {
 STK_CHECK stk_status source_count(const struct stk_dataset *dataset, struct source_count *counts,
                                   struct stk_error *err);
 
-/* "int8 (3, 4)", "text", ...; out is also what it returns. */
+/* "int8 (3, 4)", "image uint8 (375, 500, 3)", "text", ...; out is also what it returns. */
 #define SOURCE_KIND_CAP 224
 const char *source_kind(const struct stk_field *field, char out[SOURCE_KIND_CAP]);
 const char *source_kind_name(enum stk_kind kind);

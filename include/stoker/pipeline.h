@@ -23,8 +23,8 @@ STK_API STK_CHECK stk_status stk_pipeline_new(struct stk_context *context,
                                               enum stk_media media, struct stk_error *err);
 STK_API void stk_pipeline_free(struct stk_pipeline *pipeline);
 
-/* One of bytes and array; the other NULL. seed, epoch and sample: as in the loader, for the same
- * random choices. result: the pipeline's until its next run. */
+/* One of bytes and array (contiguous, its values aligned); the other NULL. seed, epoch and sample:
+ * as in the loader, for the same random choices. result: the pipeline's until its next run. */
 struct stk_pipeline_input {
     const struct stk_bytes *bytes;
     const struct stk_tensor *array;

@@ -16,6 +16,7 @@
 #include "stoker/pipeline.h"
 #include "stoker/plugin.h"
 #include "stoker/series.h"
+#include "stoker/show.h"
 #include "stoker/status.h"
 #include "stoker/tensor.h"
 #include "stoker/version.h"

@@ -45,25 +45,32 @@ static stk_status draw_image(struct canvas *canvas, struct box box, const struct
     return picture_draw(canvas, box, &pixels, levels, scratch, err);
 }
 
-/* Columns that let `count` frames become largest. */
-static int32_t strip_columns(struct box box, int32_t count, int64_t width, int64_t height)
+/* Frames of a video in their cell, in the order of reading. */
+struct strip {
+    int32_t count, columns, rows;
+};
+
+/* So many frames, in so many columns, that they cover most of the cell. */
+static struct strip strip_of(struct box box, int32_t most, int64_t width, int64_t height)
 {
-    int32_t best = 1;
-    double largest = 0;
-    for (int32_t columns = 1; columns <= count; columns++) {
-        int32_t rows = (count + columns - 1) / columns;
-        double wide = (double)box.width / columns / (double)width;
-        double high = (double)box.height / rows / (double)height;
-        double scale = wide < high ? wide : high;
-        if (scale > largest * 1.001) {
-            largest = scale;
-            best = columns;
+    struct strip best = {1, 1, 1};
+    double covered = 0;
+    for (int32_t count = 1; count <= most; count++)
+        for (int32_t columns = 1; columns <= count; columns++) {
+            int32_t rows = (count + columns - 1) / columns;
+            double wide = (double)box.width / columns / (double)width;
+            double high = (double)box.height / rows / (double)height;
+            double scale = wide < high ? wide : high;
+            double covers = count * scale * scale;
+            if (covers >= covered) { /* of equal ones the one of most frames */
+                covered = covers;
+                best = (struct strip){count, columns, rows};
+            }
         }
-    }
     return best;
 }
 
-/* (T, H, W, C) or (C, T, H, W); of several clips the first. Frames in the order of reading. */
+/* (T, H, W, C) or (C, T, H, W); of several clips the first. */
 static stk_status draw_video(struct canvas *canvas, struct box box, const struct stk_flow *flow,
                              const struct pixel_levels *levels, struct scratch *scratch,
                              struct stk_error *err)
@@ -75,19 +82,19 @@ static stk_status draw_video(struct canvas *canvas, struct box box, const struct
         frame.channels = shape[0];
         frame.channel = all * frame.height * frame.width;
     }
-    int32_t count = all < FRAMES ? (int32_t)all : FRAMES;
     canvas_fill(canvas, box, NIGHT);
-    if (count < 1 || frame.width < 1 || frame.height < 1)
+    if (all < 1 || frame.width < 1 || frame.height < 1)
         return fail(err, STK_SHAPE, "the video has no frames that can be drawn");
-    int32_t columns = strip_columns(box, count, frame.width, frame.height);
-    int32_t rows = (count + columns - 1) / columns;
+    struct strip strip =
+        strip_of(box, all < FRAMES ? (int32_t)all : FRAMES, frame.width, frame.height);
     const uint8_t *first = frame.data;
     stk_status status = STK_OK;
-    for (int32_t i = 0; i < count && !status; i++) {
-        int64_t number = count > 1 ? (all - 1) * i / (count - 1) : 0;
-        int32_t left = box.width * (i % columns) / columns, top = box.height * (i / columns) / rows;
-        struct box part = {box.x + left + FRAME_GAP / 2, box.y + top + FRAME_GAP / 2,
-                           box.width / columns - FRAME_GAP, box.height / rows - FRAME_GAP};
+    for (int32_t i = 0; i < strip.count && !status; i++) {
+        int64_t number = strip.count > 1 ? (all - 1) * i / (strip.count - 1) : 0;
+        int32_t wide = box.width / strip.columns, high = box.height / strip.rows;
+        struct box part = {box.x + i % strip.columns * wide + FRAME_GAP / 2,
+                           box.y + i / strip.columns * high + FRAME_GAP / 2, wide - FRAME_GAP,
+                           high - FRAME_GAP};
         frame.data = first + (uint64_t)(number * step) * stk_dtype_size(frame.dtype);
         status = picture_draw(canvas, part, &frame, levels, scratch, err);
     }
@@ -234,7 +241,9 @@ void cell_describe(const struct stk_flow *flow, char *text, size_t cap)
         len += (size_t)snprintf(text + len, cap - len, "%s%s", len ? " " : "",
                                 stk_dtype_name(tensor->dtype));
     if (flow->media == STK_MEDIA_AUDIO && flow->rate > 0 && len < cap)
-        snprintf(text + len, cap - len, " %g kHz", flow->rate / 1000);
-    else if (flow->media == STK_MEDIA_VIDEO && flow->rate > 0 && len < cap)
-        snprintf(text + len, cap - len, " %.4g fps", flow->rate);
+        len += (size_t)snprintf(text + len, cap - len, ", %g kHz", flow->rate / 1000);
+    if (flow->media == STK_MEDIA_VIDEO && flow->rate > 0 && len < cap)
+        len += (size_t)snprintf(text + len, cap - len, ", %.4g fps", flow->rate);
+    if (flow->real >= 0 && len < cap) /* the rest is padding */
+        snprintf(text + len, cap - len, ", %" PRId64 " real", flow->real);
 }

@@ -14,7 +14,7 @@
 STK_CHECK stk_status cell_draw(struct canvas *canvas, struct box box, const struct stk_flow *flow,
                                const struct pixel_levels *levels, struct scratch *scratch,
                                struct stk_error *err);
-/* "1x16000 float32 16 kHz" */
+/* "1x16000 float32, 16 kHz" */
 void cell_describe(const struct stk_flow *flow, char *text, size_t cap);
 
 #endif

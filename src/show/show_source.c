@@ -14,6 +14,16 @@
 
 /* --- which field ------------------------------------------------------------------------------ */
 
+static stk_status refuse_kind(const struct stk_field *field, struct stk_error *err)
+{
+    stk_status status = fail(err, STK_USAGE, "the field \"%s\" holds no tensor", field->name);
+    if (field->kind == STK_KIND_BYTES)
+        fail_remedy(err,
+                    "say what its bytes are when opening: \"%s=image\", audio, video or points",
+                    field->name);
+    return status;
+}
+
 static stk_status find_named(const struct stk_dataset *dataset, const char *name, uint32_t *out,
                              struct stk_error *err)
 {
@@ -24,14 +34,8 @@ static stk_status find_named(const struct stk_dataset *dataset, const char *name
             break;
     if (*out < fields && stk_dataset_field(dataset, *out)->kind == STK_KIND_TENSOR)
         return STK_OK;
-    if (*out < fields) {
-        stk_status status = fail(err, STK_USAGE, "the field \"%s\" holds no tensor", name);
-        fail_remedy(err,
-                    "say what its bytes are when opening: \"%s=image\", audio, video, points "
-                    "or tensor",
-                    name);
-        return status;
-    }
+    if (*out < fields)
+        return refuse_kind(stk_dataset_field(dataset, *out), err);
     for (uint32_t f = 0; f < fields; f++)
         name_guess_add(&guess, stk_dataset_field(dataset, f)->name);
     return name_guess_fail(&guess, "field", err);
@@ -53,9 +57,11 @@ static stk_status find_field(const struct stk_dataset *dataset, const char *name
     *out = tensor;
     if (tensor < fields)
         return STK_OK;
+    for (uint32_t f = 0; f < fields; f++)
+        if (stk_dataset_field(dataset, f)->kind == STK_KIND_BYTES)
+            return refuse_kind(stk_dataset_field(dataset, f), err);
     stk_status status = fail(err, STK_USAGE, "no field of the dataset can be drawn");
-    fail_remedy(err, "images, audio, video, points and tensors can; name one with its kind when "
-                     "opening: \"blob=image\"");
+    fail_remedy(err, "images, audio, video, points and tensors can");
     return status;
 }
 

@@ -198,6 +198,8 @@ def bash_completes(stoker, *words):
 def test_bash_completes_commands_options_and_choices(stoker):
     assert bash_completes(stoker, "ver") == ["verify", "version"]
     assert bash_completes(stoker, "stream", "x", "--batch-s") == ["--batch-size"]
+    assert bash_completes(stoker, "help", "tr") == ["transforms"]
+    assert bash_completes(stoker, "help", "sho") == ["show"]
     assert bash_completes(stoker, "stream", "x", "--io", "") == ["auto", "pread", "uring"]
     assert bash_completes(stoker, "gen", "t") == ["tensors"]
     assert bash_completes(stoker, "gen", "s") == ["series"]

@@ -56,12 +56,52 @@ static void without_memory_nothing_is_taken_and_nothing_is_lost(void **state)
     assert_int_equal(scratch_size(&scratch), 0);
 }
 
+static void work_done_again_and_again_takes_its_pieces_once(void **state)
+{
+    (void)state;
+    struct scratch scratch = {0};
+    for (int sample = 0; sample < 3; sample++) {
+        scratch_reset(&scratch);
+        allocations = 0;
+        memory_set_hook(count_allocation, NULL);
+        uint8_t *kept = scratch_take(&scratch, 5000);
+        memset(kept, 77, 5000);
+        for (int frame = 0; frame < 100; frame++) {
+            struct scratch_mark mark = scratch_mark(&scratch);
+            memset(scratch_take(&scratch, 100000), 1, 100000);
+            memset(scratch_take(&scratch, 300), 2, 300);
+            scratch_return(&scratch, mark);
+        }
+        memory_set_hook(NULL, NULL);
+        assert_int_equal(kept[4999], 77);
+        assert_true(sample == 0 || allocations == 0);
+        assert_true(scratch_size(&scratch) < 200000);
+    }
+    scratch_free(&scratch);
+}
+
+static void what_is_dropped_does_not_make_the_block_grow(void **state)
+{
+    (void)state;
+    struct scratch scratch = {0};
+    assert_non_null(scratch_take(&scratch, 1000));
+    scratch_reset(&scratch);
+    uint64_t size = scratch_size(&scratch);
+    assert_non_null(scratch_take(&scratch, 1000000));
+    scratch_drop(&scratch);
+    scratch_reset(&scratch);
+    assert_int_equal(scratch_size(&scratch), size);
+    scratch_free(&scratch);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pieces_are_aligned_apart_and_stay_until_the_reset),
         cmocka_unit_test(a_second_sample_of_the_same_size_allocates_nothing),
         cmocka_unit_test(without_memory_nothing_is_taken_and_nothing_is_lost),
+        cmocka_unit_test(work_done_again_and_again_takes_its_pieces_once),
+        cmocka_unit_test(what_is_dropped_does_not_make_the_block_grow),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -159,6 +159,20 @@ static void time_is_up_in_a_baseline_image_too(void **state)
     free((void *)bytes.data);
 }
 
+static void an_image_that_nobody_wants_any_more_is_left(void **state)
+{
+    (void)state;
+    struct stk_bytes bytes = jpeg_made(&common);
+    _Atomic int stop = 0;
+    struct image_limits limits = {.stop = &stop};
+    struct image_view view;
+    assert_int_equal(decode(&bytes, &limits, &view, NULL), STK_OK);
+    stop = 1;
+    assert_int_equal(decode(&bytes, &limits, &view, NULL), STK_LIMIT);
+    check_recovery();
+    free((void *)bytes.data);
+}
+
 static void a_cut_at_any_byte_is_an_error_or_a_whole_image(void **state)
 {
     (void)state;
@@ -365,6 +379,7 @@ int main(void)
         cmocka_unit_test(the_cap_on_pixels_is_exact),
         cmocka_unit_test(scans_without_end_are_refused),
         cmocka_unit_test(time_is_up_in_a_baseline_image_too),
+        cmocka_unit_test(an_image_that_nobody_wants_any_more_is_left),
         cmocka_unit_test(a_cut_at_any_byte_is_an_error_or_a_whole_image),
         cmocka_unit_test(a_relaxed_decode_keeps_the_rows_that_came),
         cmocka_unit_test(a_size_that_the_scan_does_not_have_is_an_error),

@@ -128,7 +128,8 @@ static void the_shape_is_known_before_a_sample_is(void **state)
                  {"DecodeAudio(frames=100)", -1, 100, 100},
                  {"DecodeAudio(frames=100, pad=False)", -1, 100, -1},
                  {"DecodeAudio(8000, mono=True, seconds=2)", 1, 16000, 16000},
-                 {"DecodeAudio(seconds=2)", -1, -1, -1}};
+                 {"DecodeAudio(seconds=2)", -1, -1, 0},
+                 {"DecodeAudio(seconds=2, pad=False)", -1, -1, -1}};
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct chain chain;

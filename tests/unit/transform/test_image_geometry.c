@@ -226,13 +226,14 @@ static void a_second_resize_is_refused_and_changes_nothing(void **state)
     assert_memory_equal(&g, &before, sizeof g);
 }
 
-static void nearest_is_not_folded_behind_a_flip(void **state)
+static void what_takes_one_side_of_a_tie_is_not_folded_behind_a_flip(void **state)
 {
     struct image_geometry g;
     (void)state;
     geometry_init(&g, 500, 375);
     geometry_flip_y(&g);
     assert_false(geometry_resize(&g, 250, 100, IMAGE_NEAREST, 1));
+    assert_false(geometry_resize(&g, 250, 100, IMAGE_AREA, 1));
     assert_true(geometry_resize(&g, 250, 100, IMAGE_BILINEAR, 1));
 }
 
@@ -280,7 +281,7 @@ int main(void)
         cmocka_unit_test(any_chain_is_what_its_steps_are_one_by_one),
         cmocka_unit_test(a_crop_narrows_what_is_decoded),
         cmocka_unit_test(a_second_resize_is_refused_and_changes_nothing),
-        cmocka_unit_test(nearest_is_not_folded_behind_a_flip),
+        cmocka_unit_test(what_takes_one_side_of_a_tie_is_not_folded_behind_a_flip),
         cmocka_unit_test(only_an_untouched_image_is_the_identity),
         cmocka_unit_test(what_was_cut_off_does_not_come_back),
     };
