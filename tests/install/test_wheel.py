@@ -37,9 +37,30 @@ def test_the_tag_is_abi3_and_as_old_as_debian_12_allows(wheel):
 
 def test_the_wheel_bundles_what_no_linux_promises_to_have(wheel):
     names = zipfile.ZipFile(wheel).namelist()
-    for library in ("libjansson", "libzstd", "liburing"):
+    bundled = ("libjansson", "libzstd", "liburing", "libjpeg", "libpng16", "libwebp", "libsndfile")
+    for library in bundled:
         assert any(re.match(rf"stoker\.libs/{library}-", name) for name in names), names
     assert "stoker/py.typed" in names
+
+
+def test_the_wheel_carries_the_video_plugin_and_nothing_of_ffmpeg(wheel):
+    names = zipfile.ZipFile(wheel).namelist()
+    assert "stoker/libstoker_video.so" in names
+    assert not [name for name in names if re.search(r"lib(av|sw)\w+[-.]", name)]
+
+
+def test_the_wheel_decodes_and_augments_images(clean_venv, tmp_path):
+    output = run(
+        clean_venv / "bin" / "stoker", "gen", "images", "-o", tmp_path / "set", "--samples", "8",
+        "--shards", "1", "--size", "64x48", cwd="/", env=clean_environment(),
+    )  # fmt: skip
+    assert "8 samples" in output
+    output = run(
+        clean_venv / "bin" / "stoker", "stream", tmp_path / "set", "--batch-size", "4", "--json",
+        "--transform", "jpg: RandomResizedCrop(32) | Normalize(imagenet) | Layout(CHW)",
+        cwd="/", env=clean_environment(),
+    )  # fmt: skip
+    assert f'"bytes": {8 * (3 * 32 * 32 * 4 + 8)}' in output
 
 
 def test_the_wheel_loads_a_batch_in_a_clean_environment(clean_venv, shards):
