@@ -132,8 +132,8 @@ def chain_text(chain: Chain) -> str:
     """
     if isinstance(chain, str):
         return chain.strip()
-    if isinstance(chain, Transform):
-        return repr(chain)
+    if isinstance(chain, Transform) or isinstance(chain, type):
+        return _step_text(chain)
     if not isinstance(chain, Sequence) or isinstance(chain, (bytes, bytearray)):
         raise TypeError(f"a chain is text, a transform or a list of them, not {chain!r}")
     return " | ".join(_step_text(step) for step in chain)

@@ -107,7 +107,7 @@ def _read_array(data: Any) -> tuple[Any, str, tuple[int, ...]]:
 
             return data.view(torch.int16).numpy(), name, tuple(data.shape)
         data = data.numpy()
-    array = numpy.ascontiguousarray(data)
+    array = numpy.require(data, requirements=["C_CONTIGUOUS", "ALIGNED"])
     if array.dtype.kind not in "biufc":
         raise TypeError(
             f"a pipeline takes encoded bytes or an array of numbers, not {type(data).__name__}"

@@ -37,6 +37,8 @@ void *scratch_take(struct scratch *scratch, uint64_t bytes)
         return NULL;
     piece = round_up(bytes + SLACK);
     scratch->wanted += piece;
+    if (scratch->wanted > scratch->most)
+        scratch->most = scratch->wanted;
     if (scratch->size - scratch->used < piece)
         return take_extra(scratch, piece);
     void *taken = scratch->block + scratch->used;
@@ -44,33 +46,52 @@ void *scratch_take(struct scratch *scratch, uint64_t bytes)
     return taken;
 }
 
-static void free_extra(struct scratch *scratch)
+/* Down to `last`, which stays. */
+static void free_extra(struct scratch *scratch, const struct scratch_extra *last)
 {
-    while (scratch->extra) {
+    while (scratch->extra != last) {
         struct scratch_extra *extra = scratch->extra;
         scratch->extra = extra->next;
         memory_unmap(extra->whole, extra->size);
     }
 }
 
+void scratch_drop(struct scratch *scratch)
+{
+    free_extra(scratch, NULL);
+    scratch->used = scratch->wanted = scratch->most = 0;
+}
+
 void scratch_reset(struct scratch *scratch)
 {
-    if (scratch->extra) {
-        free_extra(scratch);
-        uint64_t size = scratch->wanted + scratch->wanted / 4; /* the next may be a little larger */
-        uint8_t *block = memory_map(size);
-        if (block) { /* else the next sample takes what it needs one by one again */
-            memory_unmap(scratch->block, scratch->size);
-            scratch->block = block;
-            scratch->size = size;
-        }
-    }
-    scratch->used = scratch->wanted = 0;
+    uint64_t most = scratch->most;
+    scratch_drop(scratch);
+    if (most <= scratch->size)
+        return;
+    uint64_t size = most + most / 4; /* the next may be a little larger */
+    uint8_t *block = memory_map(size);
+    if (!block) /* the next sample takes what it needs one by one again */
+        return;
+    memory_unmap(scratch->block, scratch->size);
+    scratch->block = block;
+    scratch->size = size;
+}
+
+struct scratch_mark scratch_mark(const struct scratch *scratch)
+{
+    return (struct scratch_mark){scratch->extra, scratch->used, scratch->wanted};
+}
+
+void scratch_return(struct scratch *scratch, struct scratch_mark mark)
+{
+    free_extra(scratch, mark.extra);
+    scratch->used = mark.used;
+    scratch->wanted = mark.wanted;
 }
 
 void scratch_free(struct scratch *scratch)
 {
-    free_extra(scratch);
+    free_extra(scratch, NULL);
     memory_unmap(scratch->block, scratch->size);
     *scratch = (struct scratch){0};
 }

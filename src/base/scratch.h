@@ -12,7 +12,8 @@ struct scratch_extra; /* pieces that did not fit: freed at the next reset, when 
 struct scratch {
     uint8_t *block;
     uint64_t size, used; /* of block */
-    uint64_t wanted;     /* bytes taken since the last reset, with what did not fit */
+    uint64_t wanted;     /* bytes taken and not given back, with what did not fit */
+    uint64_t most;       /* of wanted, since the last reset */
     struct scratch_extra *extra;
 };
 
@@ -23,6 +24,17 @@ struct scratch {
 void *scratch_take(struct scratch *scratch, uint64_t bytes);
 /* All pieces are given back. When some did not fit, the block becomes large enough for all. */
 void scratch_reset(struct scratch *scratch);
+/* As reset, after work that failed: the block stays as it is, for what was asked for may have been
+ * a lie of the data. */
+void scratch_drop(struct scratch *scratch);
+/* Pieces taken since the mark are given back at once: for work that is done again and again within
+ * one sample. */
+struct scratch_mark {
+    struct scratch_extra *extra;
+    uint64_t used, wanted;
+};
+struct scratch_mark scratch_mark(const struct scratch *scratch);
+void scratch_return(struct scratch *scratch, struct scratch_mark mark);
 /* Frees everything; zeroed is fine. */
 void scratch_free(struct scratch *scratch);
 /* Bytes that it holds now. */

@@ -192,6 +192,7 @@ static int au_is_cut(const struct stk_bytes *bytes, struct audio_cut *cut)
 }
 
 #define OGG_HEADER 27
+#define OGG_SUM 22 /* where in it the checksum stands */
 /* Bytes of the page (RFC 3533) of which `left` bytes are there: a header, a table of segment
  * lengths, the segments. */
 static uint64_t page_size(const uint8_t *page, uint64_t left)
@@ -219,6 +220,38 @@ static int page_is_cut(const struct stk_bytes *bytes, struct audio_cut *cut)
         int64_t position = (int64_t)little64(page + 6);
         if (position > 0)
             cut->frames = position;
+        at += size;
+    }
+    return 0;
+}
+
+/* RFC 3533, appendix: polynomial 0x04c11db7, highest bit first; four bits at a time. */
+static uint32_t page_sum(const uint8_t *page, uint64_t size)
+{
+    static const uint32_t steps[16] = {0x00000000, 0x04c11db7, 0x09823b6e, 0x0d4326d9,
+                                       0x130476dc, 0x17c56b6b, 0x1a864db2, 0x1e475005,
+                                       0x2608edb8, 0x22c9f00f, 0x2f8ad6d6, 0x2b4bcb61,
+                                       0x350c9b64, 0x31cd86d3, 0x3c8ea00a, 0x384fbdbd};
+    uint32_t sum = 0;
+    for (uint64_t i = 0; i < size; i++) {
+        uint32_t byte = i >= OGG_SUM && i < OGG_SUM + 4 ? 0 : page[i]; /* the sum's own place */
+        sum = sum << 4 ^ steps[sum >> 28 ^ byte >> 4];
+        sum = sum << 4 ^ steps[sum >> 28 ^ (byte & 15)];
+    }
+    return sum;
+}
+
+/* Headers end at frame 0, or (-1) go on on the next page. */
+int audio_head_is_damaged(const struct stk_bytes *bytes, enum audio_kind kind)
+{
+    for (uint64_t at = 0; kind == AUDIO_OGG && at < bytes->len;) {
+        const uint8_t *page = bytes->data + at;
+        uint64_t left = bytes->len - at, size = page_size(page, left);
+        if (!has(bytes, at, "OggS") || size > left ||
+            page_sum(page, size) != little32(page + OGG_SUM))
+            return 1;
+        if ((int64_t)little64(page + 6) > 0) /* the first page of sound */
+            return 0;
         at += size;
     }
     return 0;

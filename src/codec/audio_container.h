@@ -30,6 +30,10 @@ struct audio_cut {
 };
 int audio_is_cut(const struct stk_bytes *bytes, enum audio_kind kind, struct audio_cut *cut);
 
+/* Not 0: a page of an ogg's headers is not the one that its checksum was made of. libsndfile leaves
+ * memory behind when it finds out by itself. */
+int audio_head_is_damaged(const struct stk_bytes *bytes, enum audio_kind kind);
+
 /* The share of a recording, from its start, in which libsndfile's seek is exact to the frame. An
  * mp3: 0 (a variable bit rate is guessed at, and a frame may need bytes of many in front of it). An
  * ogg: what comes before its last two pages. Others: 1. */

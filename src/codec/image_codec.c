@@ -93,6 +93,8 @@ static int64_t thread_now(void)
 
 int image_task_is_late(const struct image_task *task)
 {
+    if (task->limits.stop && atomic_load_explicit(task->limits.stop, memory_order_relaxed))
+        return 1;
     /* The wall's clock is the cheap one, and never behind the thread's. */
     return clock_now() - task->began > task->limits.max_ns &&
            thread_now() - task->cpu_began > task->limits.max_ns;
@@ -102,7 +104,7 @@ stk_status image_task_fail_late(const struct image_task *task, struct stk_error 
 {
     fail(err, STK_LIMIT, "decoding the image took longer than %g s",
          (double)task->limits.max_ns / 1e9);
-    fail_remedy(err, "store it smaller or as a baseline JPEG, or raise the time limit");
+    fail_remedy(err, "store it smaller, or as a baseline JPEG");
     return STK_LIMIT;
 }
 
@@ -341,7 +343,10 @@ stk_status image_read(struct image_decoder *decoder, const struct image_want *wa
     if (!status)
         image_turn_pixels(&turn, &raw, decoder->turned.data, stride, view);
 done:
-    if (status)
+    if (status) { /* what a damaged header asked for is not kept */
         *view = (struct image_view){0};
+        image_buffer_free(&decoder->pixels);
+        image_buffer_free(&decoder->turned);
+    }
     return status;
 }

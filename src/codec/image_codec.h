@@ -4,6 +4,8 @@
 #ifndef CODEC_IMAGE_CODEC_H
 #define CODEC_IMAGE_CODEC_H
 
+#include <stdatomic.h>
+
 #include "stoker/bytes.h"
 #include "stoker/error.h"
 #include "base/image_view.h"
@@ -20,6 +22,9 @@ struct image_limits {
     uint32_t max_scans;  /* of a progressive JPEG; 0: 500 */
     int64_t max_ns;      /* time for one image; 0: 10 seconds */
     int relaxed;         /* a damaged end is filled with grey and not an error */
+    /* Not 0 there: nobody wants the image any more, and decoding ends as if its time were up. NULL:
+     * that never happens. */
+    const _Atomic int *stop;
 };
 
 struct image_header {

@@ -19,15 +19,15 @@ STK_CHECK stk_status image_buffer_room(struct image_buffer *buffer, int32_t widt
                                        int32_t channels, int64_t *stride, struct stk_error *err);
 void image_buffer_free(struct image_buffer *buffer);
 
-/* One image under way. limits hold no 0 any more, but for relaxed. */
+/* One image under way. limits hold no 0 any more, but for relaxed and stop. */
 struct image_task {
     struct stk_bytes bytes;
     struct image_limits limits;
     int64_t began, cpu_began; /* the wall's clock, and this thread's */
 };
 
-/* Has the image had its time? Only time this thread worked counts: a paused or crowded machine must
- * not make samples fail. */
+/* Has the image had its time, or was it stopped? Only time this thread worked counts: a paused or
+ * crowded machine must not make samples fail. */
 int image_task_is_late(const struct image_task *task);
 /* STK_LIMIT, with words. */
 stk_status image_task_fail_late(const struct image_task *task, struct stk_error *err);

@@ -211,6 +211,8 @@ stk_status audio_begin(struct audio_decoder *decoder, const struct stk_bytes *by
     int is_cut = audio_is_cut(bytes, kind, &cut);
     if (is_cut && cut.frames >= 0) /* libmpg123 would write to the terminal about it */
         return fail_cut(decoder, &cut, err);
+    if (audio_head_is_damaged(bytes, kind))
+        return fail(err, STK_CORRUPT, "the ogg's headers are damaged: a checksum does not fit");
     decoder->bytes = *bytes;
     decoder->kind = kind;
     stk_status status = STK_OK;

@@ -215,24 +215,30 @@ static void finish_mask(const struct slot *slot, const struct field_layout *layo
     memset(to + layout->item - ones, 1, ones);
 }
 
-/* A number into its place: as it is, or as a 1 in a row of zeros, one a class. */
-static stk_status put_number(const struct field_layout *layout, struct slot *slot, uint32_t place,
-                             uint32_t f, int64_t number, struct stk_error *err)
+/* A 1 in a row of zeros, one a class. */
+static stk_status spread_number(const struct field_layout *layout, struct slot *slot,
+                                uint32_t place, uint32_t f, int64_t number, struct stk_error *err)
 {
-    void *data = slot->box->fields[f].tensor.data;
-    if (!layout->classes) {
-        ((int64_t *)data)[place] = number;
-        return STK_OK;
-    }
     if (number < 0 || number >= layout->classes) {
         stk_status status =
             fail(err, STK_CORRUPT, "class %lld of %u classes", (long long)number, layout->classes);
         fail_remedy(err, "classes= in batch_transforms must be more than the largest class number");
         return status;
     }
-    float *row = (float *)data + (uint64_t)layout->classes * place;
+    float *row = (float *)slot->box->fields[f].tensor.data + (uint64_t)layout->classes * place;
     memset(row, 0, layout->item);
     row[number] = 1;
+    return STK_OK;
+}
+
+/* A number into its place: as it is, or spread over classes. */
+static inline stk_status put_number(const struct field_layout *layout, struct slot *slot,
+                                    uint32_t place, uint32_t f, int64_t number,
+                                    struct stk_error *err)
+{
+    if (layout->classes)
+        return spread_number(layout, slot, place, f, number, err);
+    ((int64_t *)slot->box->fields[f].tensor.data)[place] = number;
     return STK_OK;
 }
 
@@ -387,8 +393,6 @@ static stk_status store_value(struct worker *worker, struct slot *slot, uint32_t
         value_missing(&worker->loader->layout, slot, place, f);
         return STK_OK;
     }
-    if (field->present)
-        box_present(field)[place] = 1;
     if (layout->field->field.kind == STK_KIND_INT)
         return put_number(layout, slot, place, f, *(const int64_t *)value->tensor.data, err);
     if (layout->place == PLACE_DENSE) {
@@ -457,7 +461,11 @@ static stk_status fill_alone(struct worker *worker, struct slot *slot, uint32_t 
         status = reader_read_sample(worker->reader, sample, worker->values, err);
     for (uint32_t f = 0; !status && f < loader->layout.field_count; f++) {
         const struct media_alone media = {place, f, sample, worker->values[f].bytes};
-        if (loader->layout.fields[f].pipeline && worker->values[f].present)
+        struct stk_batch_field *field = &slot->box->fields[f];
+        int present = worker->values[f].present;
+        if (field->present)
+            box_present(field)[place] = (uint8_t)present;
+        if (loader->layout.fields[f].pipeline && present)
             status = media_fill_alone(worker, slot, &media, err);
         else
             status = store_value(worker, slot, place, f, &worker->values[f], err);
@@ -471,13 +479,26 @@ static stk_status fill_alone(struct worker *worker, struct slot *slot, uint32_t 
     return status;
 }
 
+/* The loader closes: decoding the rest would only make it wait. */
+static int fill_is_over(const struct stk_loader *loader)
+{
+    return atomic_load_explicit(&loader->stop, memory_order_relaxed);
+}
+
+/* The stored bytes are at fault: not memory, not the disk, not a mistake of the caller. */
+static int is_of_the_sample(stk_status status)
+{
+    return status == STK_CORRUPT || status == STK_TRUNCATED || status == STK_LIMIT ||
+           status == STK_UNSUPPORTED;
+}
+
 static void fill_bad(struct worker *worker, struct slot *slot, uint32_t place,
                      const struct stk_error *error)
 {
     struct stk_loader *loader = worker->loader;
     struct slot_bad bad = {.place = place, .substitute = STK_NOWHERE, .error = *error};
     if (loader->bad_policy == STK_BAD_REPLACE) {
-        for (uint32_t attempt = 0; attempt < SUBSTITUTE_TRIES; attempt++) {
+        for (uint32_t attempt = 0; attempt < SUBSTITUTE_TRIES && !fill_is_over(loader); attempt++) {
             uint64_t sample =
                 plan_substitute(loader->plan, slot->epoch, slot->share.first + place, attempt);
             if (sample == slot->samples[place] || fill_alone(worker, slot, place, sample, NULL))
@@ -492,6 +513,9 @@ static void fill_bad(struct worker *worker, struct slot *slot, uint32_t place,
                         SUBSTITUTE_TRIES);
         else
             slot->box->samples[place] = bad.substitute;
+    } else if (!*bad.error.remedy && is_of_the_sample(bad.error.status)) {
+        fail_remedy(&bad.error, "give bad=\"replace\" to go on with another sample in its place; "
+                                "`stoker verify` lists all that are bad");
     }
     pthread_mutex_lock(&loader->lock);
     slot_add_bad(slot, &bad);
@@ -539,7 +563,8 @@ void fill_step(struct worker *worker, struct span *span)
     memcpy(span->slot->box->samples + span->first, span->slot->samples + span->first,
            span->count * sizeof(uint64_t));
     if (!span_is_ready(&worker->loader->layout, span))
-        for (uint32_t i = span->first; i < span->first + span->count; i++)
+        for (uint32_t i = span->first;
+             i < span->first + span->count && !fill_is_over(worker->loader); i++)
             fill_sample(worker, span, i);
     if (worker->loader->layout.gathers)
         window_gather_fence();
@@ -552,12 +577,18 @@ void fill_step(struct worker *worker, struct span *span)
 int fill_part_done(struct stk_loader *loader, struct slot *slot)
 {
     struct slot_bad bad = {.substitute = STK_NOWHERE};
+    uint32_t value;
     if (atomic_fetch_sub_explicit(&slot->pending, 1, memory_order_acq_rel) != 1)
         return 0;
-    if (atomic_load_explicit(&loader->discard, memory_order_relaxed))
+    if (atomic_load_explicit(&loader->discard, memory_order_relaxed) || fill_is_over(loader))
         return 1; /* nobody will look at it */
-    if (slot_finish(slot, &loader->layout, &bad.place, &bad.error)) {
-        fail_sample(&bad.error, slot->samples[bad.place], NULL, 0);
+    if (slot_finish(slot, &loader->layout, &value, &bad.error)) {
+        bad.place = value / loader->layout.field_count;
+        uint64_t sample = slot->box->samples[bad.place];
+        int own =
+            sample == slot->samples[bad.place]; /* else a substitute's, which lies elsewhere */
+        dataset_explain(loader->dataset, sample, value % loader->layout.field_count,
+                        own ? &slot->extents[value] : NULL, &bad.error);
         slot_add_bad(slot, &bad); /* no other thread has the slot now */
     } else if (loader->mixes && slot_is_whole(slot)) {
         batch_transform_run(loader->mixes, slot, loader->plan->seed);

@@ -83,11 +83,12 @@ static void shape_remedy(const struct field_layout *layout, struct stk_error *er
     switch (pipeline_out(layout->pipeline)->media) {
     case STK_MEDIA_IMAGE:
     case STK_MEDIA_VIDEO:
-        fail_remedy(err, "add Resize or RandomResizedCrop to transforms, or give ragged=\"list\"");
+        fail_remedy(err, "make them of one size: add Resize((height, width)), CenterCrop or "
+                         "RandomResizedCrop to transforms, or give ragged=\"list\"");
         break;
     case STK_MEDIA_AUDIO:
-        fail_remedy(err, "begin its transforms with DecodeAudio(seconds=...), or give "
-                         "ragged=\"list\"");
+        fail_remedy(err, "begin its transforms with DecodeAudio(rate=..., seconds=..., mono=True), "
+                         "or give ragged=\"list\"");
         break;
     case STK_MEDIA_POINTS:
         fail_remedy(err, "begin its transforms with DecodePoints(count=...), or give "
@@ -186,6 +187,7 @@ static stk_status run_value(struct worker *worker, struct slot *slot,
     stk_status status = tensor_input_make(&made, layout->field, &source, err);
     if (status)
         return status;
+    made.input.stop = &worker->loader->stop;
     made.input.key = media_key(worker->loader, slot, value->place, value->sample);
     status = layout->place == PLACE_DENSE
                  ? run_dense(worker, slot, value->place, value->field, &made.input, err)
@@ -228,8 +230,9 @@ static stk_status fill_straight(struct worker *worker, struct slot *slot,
 
 /* --- one value -------------------------------------------------------------------------------- */
 
-stk_status media_fill(struct worker *worker, const struct span *span, uint32_t place, uint32_t f,
-                      struct stk_error *err)
+/* Not inlined: fields that are stored as they are used would pay for its frame. */
+__attribute__((noinline)) stk_status media_fill(struct worker *worker, const struct span *span,
+                                                uint32_t place, uint32_t f, struct stk_error *err)
 {
     struct slot *slot = span->slot;
     uint32_t value = place * worker->loader->layout.field_count + f;

@@ -95,6 +95,19 @@ struct rows {
     int64_t longest, total;
 };
 
+static stk_status refuse_rows(const struct stk_batch_field *field, struct stk_error *err)
+{
+    stk_status status = field->layout == STK_RAGGED_PAD
+                            ? fail(err, STK_SHAPE,
+                                   "only the first axis can be padded, but samples of one batch "
+                                   "differ in the others")
+                            : fail(err, STK_SHAPE,
+                                   "only the first axis can be joined, but samples of one batch "
+                                   "differ in the others");
+    fail_remedy(err, "give ragged=\"list\", or transforms that make the other axes agree");
+    return status;
+}
+
 static stk_status rows_agree(const struct stk_batch_field *field, uint32_t count, struct rows *rows,
                              uint32_t *bad, struct stk_error *err)
 {
@@ -108,13 +121,7 @@ static stk_status rows_agree(const struct stk_batch_field *field, uint32_t count
         if (items[i].rank < 1 || items[i].rank >= STK_MAX_RANK ||
             !shape_same_rows(first, &items[i])) {
             *bad = i;
-            return field->layout == STK_RAGGED_PAD
-                       ? fail(err, STK_SHAPE,
-                              "only the first axis can be padded, but samples of one batch differ "
-                              "in the others")
-                       : fail(err, STK_SHAPE,
-                              "only the first axis can be joined, but samples of one batch differ "
-                              "in the others");
+            return refuse_rows(field, err);
         }
         rows->longest = items[i].shape[0] > rows->longest ? items[i].shape[0] : rows->longest;
         rows->total += items[i].shape[0];
@@ -223,11 +230,11 @@ static uint64_t field_bytes(const struct stk_batch_field *field, const struct fi
     return bytes;
 }
 
-stk_status slot_finish(struct slot *slot, const struct layout *layout, uint32_t *place,
+stk_status slot_finish(struct slot *slot, const struct layout *layout, uint32_t *value,
                        struct stk_error *err)
 {
     struct box *box = slot->box;
-    uint32_t real = slot->share.real, count = slot->share.count;
+    uint32_t real = slot->share.real, count = slot->share.count, place = 0;
     clear_masked(slot, layout);
     for (uint32_t f = 0; f < layout->field_count; f++) {
         box->batch.bytes += field_bytes(&box->fields[f], &layout->fields[f], real);
@@ -235,9 +242,9 @@ stk_status slot_finish(struct slot *slot, const struct layout *layout, uint32_t 
         if (kind != PLACE_PAD && kind != PLACE_FLAT)
             continue;
         stk_status status =
-            kind == PLACE_PAD ? pad_field(slot, f, place, err) : join_field(slot, f, place, err);
+            kind == PLACE_PAD ? pad_field(slot, f, &place, err) : join_field(slot, f, &place, err);
         if (status) {
-            fail_field(err, box->fields[f].field->name);
+            *value = place * layout->field_count + f;
             return status;
         }
     }

@@ -83,8 +83,8 @@ void slot_drop_bad(struct slot *slot);
 void slot_add_bad(struct slot *slot, const struct slot_bad *bad);
 
 /* After the last span: joins what is to be padded or flat, and clears masked places. STK_SHAPE when
- * samples do not fit together; then *place is the sample that does not. */
-STK_CHECK stk_status slot_finish(struct slot *slot, const struct layout *layout, uint32_t *place,
+ * samples do not fit together; then *value (place * fields + field) is the one that does not. */
+STK_CHECK stk_status slot_finish(struct slot *slot, const struct layout *layout, uint32_t *value,
                                  struct stk_error *err);
 
 #endif

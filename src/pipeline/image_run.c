@@ -193,10 +193,13 @@ static stk_status step_pixels(struct pass *pass, const struct chain_step *step,
     if (!same || !step->ops->in_place)
         status = flow_place(pass->state, NULL, &whole, err);
     uint8_t *from = in.tensor.data, *to = whole.tensor.data;
+    struct scratch *scratch = &pass->state->scratch;
     for (int64_t frame = 0; frame < frames && !status; frame++) {
+        struct scratch_mark mark = scratch_mark(scratch);
         in.tensor.data = from + (uint64_t)frame * frame_elements(&in);
         out.tensor.data = to + (uint64_t)frame * frame_elements(&out);
-        status = step->ops->run(step->args, params->bytes, &in, &out, &pass->state->scratch, err);
+        status = step->ops->run(step->args, params->bytes, &in, &out, scratch, err);
+        scratch_return(scratch, mark);
     }
     pass->source = pass->flow = whole;
     pass_restart(pass);
@@ -250,11 +253,25 @@ static stk_status pass_finish(struct pass *pass, const struct stk_tensor *want,
     return pass_write(pass, &last, &writer, pipeline->channels_first, flow->tensor.data, err);
 }
 
+/* A stored array may have no rows, or more than an image can. */
+static stk_status check_pixels(const struct stk_flow *source, struct stk_error *err)
+{
+    const int64_t *shape = source->tensor.shape + source->tensor.rank - HEIGHT;
+    if (shape[0] > 0 && shape[1] > 0 && shape[0] <= INT32_MAX && shape[1] <= INT32_MAX)
+        return STK_OK;
+    stk_status status = fail(err, STK_SHAPE, "an image of %lld x %lld pixels cannot be transformed",
+                             (long long)shape[1], (long long)shape[0]);
+    fail_remedy(err, "leave such samples out");
+    return status;
+}
+
 static stk_status pass_run(struct pass *pass, const struct stk_tensor *want, struct stk_flow *flow,
                            struct stk_error *err)
 {
     const struct pipeline *pipeline = pass->pipeline;
-    stk_status status = STK_OK;
+    stk_status status = check_pixels(&pass->source, err);
+    if (status)
+        return status;
     pass->flow = pass->source;
     pass_restart(pass);
     for (uint32_t i = pipeline->first; i < pipeline->format && !status; i++)
@@ -269,7 +286,8 @@ static stk_status pass_begin(struct pass *pass, struct stk_error *err)
 {
     const struct decode_image_args *args = pipeline_decode_args(pass->pipeline);
     struct image_limits limits = {.max_pixels = (uint64_t)args->max_pixels,
-                                  .relaxed = args->relaxed};
+                                  .relaxed = args->relaxed,
+                                  .stop = pass->input->stop};
     struct image_header header;
     stk_status status = STK_OK;
     if (!pass->state->images)

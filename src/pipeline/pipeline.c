@@ -345,6 +345,20 @@ static stk_status deliver(const struct stk_tensor *want, struct stk_flow *flow,
     return STK_OK;
 }
 
+/* A remedy where nobody knew a better one. */
+static void advise(stk_status status, struct stk_error *err)
+{
+    if (!err || err->remedy[0])
+        return;
+    if (status == STK_CORRUPT || status == STK_TRUNCATED)
+        fail_remedy(err, "get the file again from where it came, or let the loader replace bad "
+                         "samples");
+    else if (status == STK_UNSUPPORTED)
+        fail_remedy(err, "convert the file, or let the loader replace bad samples");
+    else if (status == STK_LIMIT)
+        fail_remedy(err, "store it smaller, or let the loader replace bad samples");
+}
+
 stk_status pipeline_run(const struct pipeline *pipeline, struct pipeline_state *state,
                         const struct pipeline_input *input, struct stk_flow *result,
                         struct stk_error *err)
@@ -363,5 +377,9 @@ stk_status pipeline_run(const struct pipeline *pipeline, struct pipeline_state *
     }
     if (!status && want && result->tensor.data != want->data)
         status = deliver(want, result, err);
+    if (status) { /* what a damaged header asked for is not kept */
+        scratch_drop(&state->scratch);
+        advise(status, err);
+    }
     return status;
 }

@@ -7,6 +7,8 @@
 #ifndef PIPELINE_PIPELINE_H
 #define PIPELINE_PIPELINE_H
 
+#include <stdatomic.h>
+
 #include "stoker/bytes.h"
 #include "stoker/media.h"
 #include "transform/chain.h"
@@ -46,6 +48,7 @@ struct pipeline_input {
     struct stk_bytes bytes;         /* encoded, or the elements of a tensor */
     const struct stk_tensor *shape; /* of the tensor; NULL: bytes are encoded */
     uint64_t key;                   /* of the sample: pipeline_key */
+    const _Atomic int *stop; /* not 0 there: leave off, nobody wants the result; NULL: never */
     int slack; /* 64 bytes behind the last may be read: pixels need not be copied first */
 };
 STK_CHECK stk_status pipeline_run(const struct pipeline *pipeline, struct pipeline_state *state,

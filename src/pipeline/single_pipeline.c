@@ -96,8 +96,11 @@ static stk_status run_array(struct stk_pipeline *pipeline, const struct stk_tens
 {
     struct pipeline_input input = {
         .bytes = {array->data, stk_tensor_size(array)}, .shape = array, .key = key};
+    uint64_t align = stk_dtype_size(array->dtype);
     if (input.bytes.len == SIZE_MAX)
         return fail(err, STK_USAGE, "the array's shape is none");
+    if ((uintptr_t)array->data % (align < 8 ? align : 8)) /* a complex number is two */
+        return fail(err, STK_USAGE, "the array's values are not aligned in memory");
     stk_status status = STK_OK;
     if (!pipeline->compiled[STK_MEDIA_TENSOR] || !shape_same(&pipeline->shape, array))
         status = compile(pipeline, STK_MEDIA_TENSOR, array, err);

@@ -78,8 +78,8 @@ static stk_status decode_audio_shape(const void *arguments, const void *params,
             flow->real = range.count;
     } else {
         shape[1] = fixed ? fixed : -1;
-        if (fixed && args->pad)
-            flow->real = fixed;
+        if ((args->frames || args->seconds) && args->pad)
+            flow->real = fixed; /* 0 where the rate is not known yet: it pads all the same */
     }
     if (args->mono)
         shape[0] = 1;

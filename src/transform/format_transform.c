@@ -218,7 +218,9 @@ static stk_status cast_shape(const void *args, const void *params, struct stk_fl
         return fail(err, STK_USAGE, "Cast takes no complex numbers");
     int coarse =
         (to == STK_I32 || to == STK_U32) ? from != STK_F64 : to == STK_I64 || to == STK_U64;
-    if (own->scale && cast_is_float(from) && coarse) {
+    int whole = !cast_is_float(from) && !cast_is_float(to) && from != to;
+    int widest = whole && (from == STK_U64 || to == STK_U64);
+    if (own->scale && ((cast_is_float(from) && coarse) || widest)) {
         stk_status status = fail(err, STK_USAGE, "Cast with scale: %s cannot fill the range of %s",
                                  stk_dtype_name(from), stk_dtype_name(to));
         fail_remedy(err, "cast to a smaller integer, or without scale");

@@ -398,12 +398,11 @@ static stk_status random_crop_shape(const void *args, const void *params, struct
     int64_t height, width, channels;
     (void)params;
     stk_status status = flow_is_drawn("RandomCrop", flow, err);
+    if (!status)
+        status = pixels_fill_check("RandomCrop", &own->fill, flow, err);
     if (status)
         return status;
     pixels_axes(flow, &height, &width, &channels);
-    if (own->fill.count > 1 && channels >= 0 && channels != own->fill.count)
-        return fail(err, STK_USAGE, "fill of RandomCrop has %u numbers for %lld channels",
-                    own->fill.count, (long long)channels);
     if ((height >= 0 && crop_room(own, 1, height, size.height).len < size.height) ||
         (width >= 0 && crop_room(own, 0, width, size.width).len < size.width)) {
         status = fail(err, STK_SHAPE, "RandomCrop of %d x %d pixels from an image of %lld x %lld",
@@ -442,8 +441,7 @@ static int random_crop_fold(const void *args, const void *params, struct image_g
     uint8_t fill[4];
     if (!box->width)
         return 1;
-    for (uint32_t c = 0; c < 4; c++)
-        fill[c] = (uint8_t)own->fill.values[own->fill.count == 1 ? 0 : c];
+    pixels_fill(&own->fill, fill);
     return geometry_cover(geometry, box->x, box->y, box->width, box->height, fill);
 }
 

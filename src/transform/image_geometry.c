@@ -96,8 +96,9 @@ int geometry_resize(struct image_geometry *geometry, int32_t width, int32_t heig
     assert(width > 0 && height > 0);
     if (geometry->out_width == width && geometry->out_height == height)
         return 1;
-    /* Nearest takes one side of a tie: the pixel it takes of a mirrored image is another. */
-    int mirrored = filter == IMAGE_NEAREST && (geometry->flip_x || geometry->flip_y);
+    /* These take one side of a tie: what they take of a mirrored image is another pixel. */
+    int sided = filter == IMAGE_NEAREST || filter == IMAGE_AREA;
+    int mirrored = sided && (geometry->flip_x || geometry->flip_y);
     if (geometry->resized || mirrored || geometry_is_filled(geometry))
         return 0;
     geometry->resized = 1;

@@ -320,7 +320,7 @@ stk_status image_resample(const struct image_view *view, const struct image_geom
                         .passes = image_passes_best(),
                         .loops = image_write_best(),
                         .channels = view->channels};
-    uint64_t used = scratch->used; /* frames of a video come one after the other */
+    struct scratch_mark mark = scratch_mark(scratch); /* frames of a video come one by one */
     stk_status status = work_plan(&work, view, scratch, err);
     if (!status)
         status = rows_take(&work, scratch, err);
@@ -332,6 +332,6 @@ stk_status image_resample(const struct image_view *view, const struct image_geom
     for (int32_t y = 0; y < geometry->out_height; y++)
         row_write(&work, y, (uint8_t *)to + y * step);
 done:
-    scratch->used = used; /* nobody else took any since */
+    scratch_return(scratch, mark);
     return status;
 }

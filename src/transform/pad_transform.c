@@ -60,12 +60,11 @@ static stk_status pad_shape(const void *args, const void *params, struct stk_flo
     struct pad_border border = border_of(own);
     (void)params;
     stk_status status = pixels_check("Pad", flow, err);
+    if (!status)
+        status = pixels_fill_check("Pad", &own->fill, flow, err);
     if (status)
         return status;
     int64_t *shape = flow->tensor.shape + flow->tensor.rank - 3;
-    if (own->fill.count > 1 && shape[2] >= 0 && own->fill.count != shape[2])
-        return fail(err, STK_USAGE, "fill of Pad has %u numbers for %lld channels", own->fill.count,
-                    (long long)shape[2]);
     if (own->mode != PAD_CONSTANT && (shape[0] == 0 || shape[1] == 0))
         return fail(err, STK_SHAPE, "Pad has no pixels to repeat");
     if (shape[0] >= 0)
@@ -141,8 +140,7 @@ static stk_status pad_run(const void *args, const void *params, const struct stk
                             .from = pixels_of(in),
                             .to = pixels_of(out)};
     (void)params, (void)scratch, (void)err;
-    for (uint32_t c = 0; c < 4; c++)
-        work.fill[c] = (uint8_t)own->fill.values[own->fill.count == 1 ? 0 : c];
+    pixels_fill(&own->fill, work.fill);
     for (int64_t y = 0; y < work.to.height; y++)
         pad_row(&work, y);
     return STK_OK;

@@ -1,6 +1,7 @@
 #include "transform/pixels.h"
 
 #include "base/fail.h"
+#include "transform/transform.h"
 
 stk_status pixels_check(const char *name, const struct stk_flow *flow, struct stk_error *err)
 {
@@ -9,6 +10,23 @@ stk_status pixels_check(const char *name, const struct stk_flow *flow, struct st
     stk_status status = fail(err, STK_USAGE, "%s works on uint8 images with channels last", name);
     fail_remedy(err, "put %s before Normalize, Cast and Layout", name);
     return status;
+}
+
+stk_status pixels_fill_check(const char *name, const struct transform_list *fill,
+                             const struct stk_flow *flow, struct stk_error *err)
+{
+    int64_t height, width, channels;
+    pixels_axes(flow, &height, &width, &channels);
+    if (fill->count <= 1 || channels < 0 || channels == fill->count)
+        return STK_OK;
+    return fail(err, STK_USAGE, "fill of %s has %u numbers for %lld channels", name, fill->count,
+                (long long)channels);
+}
+
+void pixels_fill(const struct transform_list *fill, uint8_t out[4])
+{
+    for (uint32_t c = 0; c < 4; c++)
+        out[c] = (uint8_t)fill->values[fill->count == 1 ? 0 : c];
 }
 
 struct pixels pixels_of(const struct stk_flow *flow)

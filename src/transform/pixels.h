@@ -18,6 +18,12 @@ struct pixels {
 /* uint8 with channels last, or a remedy: the step belongs before Normalize, Cast and Layout. */
 STK_CHECK stk_status pixels_check(const char *name, const struct stk_flow *flow,
                                   struct stk_error *err);
+/* The argument `fill`: one number, or one a channel. */
+struct transform_list;
+STK_CHECK stk_status pixels_fill_check(const char *name, const struct transform_list *fill,
+                                       const struct stk_flow *flow, struct stk_error *err);
+/* Its value for each of four channels. */
+void pixels_fill(const struct transform_list *fill, uint8_t out[4]);
 /* Of an image's (H, W, C). */
 struct pixels pixels_of(const struct stk_flow *flow);
 /* Height, width and channels of an image or video, whatever its layout; -1 where not known. */

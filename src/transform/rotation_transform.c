@@ -36,9 +36,11 @@ static stk_status rotation_check(void *args, struct stk_error *err)
 static stk_status rotation_shape(const void *args, const void *params, struct stk_flow *flow,
                                  struct stk_error *err)
 {
-    (void)args;
     (void)params;
-    return pixels_check("RandomRotation", flow, err);
+    stk_status status = pixels_check("RandomRotation", flow, err);
+    return status ? status
+                  : pixels_fill_check("RandomRotation", &((const struct rotation_args *)args)->fill,
+                                      flow, err);
 }
 
 static void rotation_draw(const void *args, uint64_t key, const struct stk_flow *in, void *params)
@@ -58,8 +60,7 @@ static stk_status rotation_run(const void *args, const void *params, const struc
     struct affine affine = {.bilinear = own->interpolation};
     (void)scratch;
     (void)err;
-    for (uint32_t c = 0; c < 4; c++)
-        affine.fill[c] = (uint8_t)own->fill.values[c < own->fill.count ? c : own->fill.count - 1];
+    pixels_fill(&own->fill, affine.fill);
     affine_turn(&affine, ((const struct rotation_params *)params)->degrees, from.width,
                 from.height);
     affine_run(&affine, from, to);

@@ -49,9 +49,11 @@ static const struct transform_arg trivial_table[] = {
 static stk_status trivial_shape(const void *args, const void *params, struct stk_flow *flow,
                                 struct stk_error *err)
 {
-    (void)args;
     (void)params;
-    return pixels_check("TrivialAugment", flow, err);
+    stk_status status = pixels_check("TrivialAugment", flow, err);
+    return status ? status
+                  : pixels_fill_check("TrivialAugment", &((const struct trivial_args *)args)->fill,
+                                      flow, err);
 }
 
 /* step: 0 to 1 of the change's range. */
@@ -100,9 +102,7 @@ static void change_shape(const struct trivial_args *args, const struct trivial_p
                          struct pixels in, struct pixels out)
 {
     struct affine affine = {.m = {1, 0, 0, 0, 1, 0}, .bilinear = args->interpolation};
-    for (uint32_t c = 0; c < 4; c++)
-        affine.fill[c] =
-            (uint8_t)args->fill.values[c < args->fill.count ? c : args->fill.count - 1];
+    pixels_fill(&args->fill, affine.fill);
     if (params->change == CHANGE_SHEAR_X)
         affine.m[1] = params->strength;
     else if (params->change == CHANGE_SHEAR_Y)

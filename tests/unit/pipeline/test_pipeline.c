@@ -218,6 +218,22 @@ static void an_image_without_pixels_is_refused(void **state)
         }
 }
 
+static void a_fill_that_does_not_fit_the_channels_is_refused(void **state)
+{
+    static const char *const chains[] = {"Pad(2, fill=(1, 2))", "RandomCrop(9, fill=(1, 2))",
+                                         "RandomRotation(9, fill=(1, 2))",
+                                         "TrivialAugment(fill=(1, 2))"};
+    struct trial trial = {"", IMAGE};
+    (void)state;
+    for (size_t i = 0; i < sizeof chains / sizeof chains[0]; i++) {
+        struct work work;
+        work_value(&work, &trial);
+        assert_int_equal(work_new(&work, chains[i]), STK_USAGE);
+        assert_non_null(strstr(err.what, "2 numbers for 3 channels"));
+        work_free(&work);
+    }
+}
+
 static void an_array_that_is_not_aligned_is_refused(void **state)
 {
     struct stk_pipeline *pipeline;
@@ -234,12 +250,16 @@ static void an_array_that_is_not_aligned_is_refused(void **state)
     stk_pipeline_free(pipeline);
 }
 
-static void a_damaged_file_has_a_remedy_whatever_it_is(void **state)
+static void a_bad_file_has_a_remedy_whatever_it_is(void **state)
 {
+    static const char *const files[] = {"FIELDS x\n", "VERSION 9\nDATA ascii\n"};
     (void)state;
-    for (enum stk_media media = STK_MEDIA_IMAGE; media < STK_MEDIA_COUNT; media++) {
-        struct pipeline_options options = {.media = media};
-        struct pipeline_input input = {.bytes = {(const uint8_t *)"FIELDS x\n", 9}};
+    for (int media = STK_MEDIA_IMAGE; media < 2 * STK_MEDIA_COUNT; media++) {
+        if (media % STK_MEDIA_COUNT == STK_MEDIA_TENSOR)
+            continue;
+        const char *file = files[media / STK_MEDIA_COUNT];
+        struct pipeline_options options = {.media = (enum stk_media)(media % STK_MEDIA_COUNT)};
+        struct pipeline_input input = {.bytes = {(const uint8_t *)file, strlen(file)}};
         struct stk_flow result = {0};
         struct work work = {0};
         assert_int_equal(pipeline_new(&work.pipeline, &options, &err), STK_OK);
@@ -247,7 +267,7 @@ static void a_damaged_file_has_a_remedy_whatever_it_is(void **state)
         assert_int_not_equal(pipeline_run(work.pipeline, work.state, &input, &result, &err),
                              STK_OK);
         if (!err.remedy[0])
-            print_error("%s: %s\n", stk_media_name(media), err.what);
+            print_error("%s: %s\n", stk_media_name(options.media), err.what);
         assert_true(err.remedy[0]);
         work_free(&work);
     }
@@ -261,8 +281,9 @@ int main(void)
         cmocka_unit_test(frames_of_a_video_share_what_their_work_takes),
         cmocka_unit_test(what_failed_leaves_no_memory_behind),
         cmocka_unit_test(an_image_without_pixels_is_refused),
+        cmocka_unit_test(a_fill_that_does_not_fit_the_channels_is_refused),
         cmocka_unit_test(an_array_that_is_not_aligned_is_refused),
-        cmocka_unit_test(a_damaged_file_has_a_remedy_whatever_it_is),
+        cmocka_unit_test(a_bad_file_has_a_remedy_whatever_it_is),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

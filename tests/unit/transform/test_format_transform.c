@@ -244,12 +244,16 @@ static void a_cast_says_what_it_makes_and_refuses_what_it_cannot(void **state)
     struct trial trial;
     struct stk_flow in = flow_of(STK_MEDIA_TENSOR, STK_F32, values, 1, (int64_t[]){3});
     struct stk_flow complex = flow_of(STK_MEDIA_TENSOR, STK_C64, NULL, 1, (int64_t[]){3});
+    struct stk_flow bytes = flow_of(STK_MEDIA_TENSOR, STK_U8, NULL, 1, (int64_t[]){3});
+    struct stk_flow wide = flow_of(STK_MEDIA_TENSOR, STK_U64, NULL, 1, (int64_t[]){3});
     (void)state;
     assert_int_equal(trial_run(&trial, "Cast('float16')", in), STK_OK);
     assert_int_equal(trial.out.tensor.dtype, STK_F16);
     assert_true(half_to_float(((uint16_t *)trial.result)[0]) == 0.25f);
     trial_end(&trial);
     assert_refused("Cast(int64, scale=True)", in, "cannot fill the range");
+    assert_refused("Cast(uint64, scale=True)", bytes, "cannot fill the range");
+    assert_refused("Cast(uint8, scale=True)", wide, "cannot fill the range");
     assert_refused("Cast(complex64)", in, "no complex");
     assert_refused("Cast(float32)", complex, "no complex");
     assert_refused("Cast(color)", in, "dtype");
