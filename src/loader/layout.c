@@ -5,6 +5,9 @@
 #include "base/memory.h"
 #include "loader/chain_layout.h"
 
+#define AUDIO_WORKS                                                                                \
+    32 /* frames as they are stored may be this much more than what is made of them */
+
 static enum place field_place(const struct stk_field *field, enum stk_ragged ragged)
 {
     if (field->kind == STK_KIND_INT)
@@ -91,10 +94,13 @@ static stk_status field_init(struct field_layout *layout, enum stk_ragged ragged
 static void sum_pipeline(struct layout *layout, const struct field_layout *field)
 {
     const struct dataset_field *stored = field->field;
+    uint64_t works = stored->payload, part = AUDIO_WORKS * field->item;
+    if (stored->field.media == STK_MEDIA_AUDIO && field->place == PLACE_DENSE && works > part)
+        works = part; /* of a long recording only the part that is asked for is decoded */
     layout->pipelines++;
     layout->decodes |= stored->field.media != STK_MEDIA_TENSOR;
     layout->encoded += box_round_up(stored->max_length);
-    layout->decoded += 2 * stored->payload + field->item;
+    layout->decoded += 2 * works + field->item;
 }
 
 static stk_status layout_add(struct layout *layout, uint32_t f,

@@ -115,7 +115,9 @@ static stk_status check_budget(struct stk_loader *loader, uint64_t limit, struct
         fail(err, STK_MEMORY, "one batch needs %llu MiB, but the memory budget is %llu MiB",
              (unsigned long long)((least >> 20) + 1), (unsigned long long)(limit >> 20));
     fail_remedy(err, chunks ? "give a larger memory=, a smaller batch_size= or a smaller reach="
-                            : "give a larger memory= or a smaller batch_size=");
+                     : loader->layout.decodes
+                         ? "give a larger memory=, fewer threads= or a smaller batch_size="
+                         : "give a larger memory= or a smaller batch_size=");
     return status;
 }
 

@@ -331,6 +331,17 @@ def clouds(tmp_path):
     return tmp_path, made
 
 
+def test_a_part_of_a_long_recording_needs_no_room_for_the_whole(tmp_path):
+    soundfile = pytest.importorskip("soundfile")
+    file = io.BytesIO()
+    soundfile.write(file, numpy.zeros(300 * 44100, numpy.float32), 44100, format="FLAC")
+    write_tar(tmp_path / "a.tar", [("0", {"flac": file.getvalue()})])
+    chain = {"flac": "DecodeAudio(seconds=0.5)"}  # 50 MiB decoded, and 8 threads
+    with load(tmp_path, 1, transforms=chain, memory="128MiB", threads=8) as loader:
+        assert next(iter(loader))["flac"].shape == (1, 1, 22050)
+        assert loader.stats()["peak_bytes"] < 128 << 20
+
+
 def test_flat_point_clouds_lie_behind_each_other(clouds):
     folder, made = clouds
     options = {"fields": {"bin": "points", "cls": None}, "ragged": "flat"}
