@@ -58,12 +58,18 @@ def converter(as_: str) -> Callable[[_core.Tensor], Any]:
 
 
 def mask_of(lengths: Any, size: int) -> Any:
-    """(B, size) of bool: the first so many of each row are True."""
-    if isinstance(lengths, numpy.ndarray):
-        return numpy.arange(size) < lengths[:, None]
+    """(B, size) of bool: the first so many of each row are True. Row by row in numpy: comparing
+    with a range takes ten times as long, and torch's way wakes threads that then spin on the
+    cores that decode."""
+    is_torch = not isinstance(lengths, numpy.ndarray)
+    mask = numpy.zeros((len(lengths), size), numpy.bool_)
+    for row, length in zip(mask, lengths.tolist(), strict=True):
+        row[:length] = True
+    if not is_torch:
+        return mask
     import torch
 
-    return torch.arange(size) < lengths[:, None]
+    return torch.from_numpy(mask)
 
 
 def zeros(shape: tuple[int, ...], like: Any) -> Any:

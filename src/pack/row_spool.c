@@ -15,7 +15,7 @@
 #include "pack/write_all.h"
 
 /* Whole hash blocks, so that a full buffer is hashed while it is still in the cache. */
-#define VALUES_BUFFER ((size_t)(2 * SERIES_BLOCK))
+#define VALUES_BUFFER ((size_t)SERIES_BLOCK)
 #define SIDE_BUFFER ((size_t)SERIES_BLOCK) /* of times and of entities */
 #define NAME_CAP 64
 #define ENTITIES_NAME ".entities"

@@ -6,9 +6,9 @@
 #include "base/memory.h"
 #include "pack/ingest_run.h"
 
-#define BLOCK_BYTES                                                                                \
-    ((size_t)2 << 20) /* what the spool writes at once, without a copy of its own                  \
-                       */
+/* What the spool writes at once, without a copy of its own. It is still in the second-level cache
+ * when it is hashed and written: 2 MiB took a tenth longer for the whole pack. */
+#define BLOCK_BYTES ((size_t)1 << 20)
 #define CHUNK_BYTES ((size_t)256 << 10) /* in and out together stay in the second-level cache */
 #define CHUNK_MAX 4096
 #define CHUNK_MIN 16
