@@ -41,7 +41,8 @@ def signature(thing, name):
         if one.kind is one.KEYWORD_ONLY and not star:
             parts.append("*")
             star = True
-        parts.append(str(one.replace(annotation=one.empty)).replace(" = ", "="))
+        written = str(one.replace(annotation=one.empty)).replace(" = ", "=")
+        parts.append(written.replace("'", '"'))
     line = f"{name}({', '.join(parts)})"
     if len(line) <= 88:
         return line
