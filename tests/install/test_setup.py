@@ -11,7 +11,7 @@ from .conftest import ROOT
 
 WANTED = (
     "bash sh cat grep sed env dirname id cc gcc as ld make cmake ninja pkg-config tar clang "
-    "apt-get find touch mv uname"
+    "apt-get find touch mv uname ffmpeg"
 ).split()
 
 
