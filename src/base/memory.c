@@ -1,5 +1,6 @@
 #include "base/memory.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -7,21 +8,26 @@
 
 #define HUGE_PAGE ((size_t)2 << 20)
 
-/* The one piece of state here, and NULL outside tests: written while nothing else runs. */
+typedef int (*memory_hook)(void *user, size_t size);
+
+/* The one piece of state here, and NULL outside tests. A test may set it while threads run that
+ * allocate nothing: the user is stored first, and the call (release) pairs with the load (acquire)
+ * before every allocation. */
 static struct {
-    int (*call)(void *user, size_t size);
-    void *user;
+    _Atomic(memory_hook) call;
+    _Atomic(void *) user;
 } hook;
 
 void memory_set_hook(int (*call)(void *user, size_t size), void *user)
 {
-    hook.call = call;
-    hook.user = user;
+    atomic_store_explicit(&hook.user, user, memory_order_relaxed);
+    atomic_store_explicit(&hook.call, call, memory_order_release);
 }
 
 static int refused(size_t size)
 {
-    return hook.call && hook.call(hook.user, size);
+    memory_hook call = atomic_load_explicit(&hook.call, memory_order_acquire);
+    return call && call(atomic_load_explicit(&hook.user, memory_order_relaxed), size);
 }
 
 void *memory_alloc(size_t size)
