@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/fail.h"
+#include "base/half.h"
 
 /* Arrow recommends aligned buffers and does not demand them. */
 #define ANY __attribute__((aligned(1), may_alias))
@@ -367,22 +368,6 @@ int arrow_column_text(const struct arrow_column *column, uint64_t row, struct ar
 }
 
 /* --- numbers --------------------------------------------------------------------------------- */
-
-/* Exact: the exponent is moved by a multiplication, which also makes subnormals normal. */
-static float half_to_float(uint16_t half)
-{
-    uint32_t bits = (uint32_t)(half & 0x7FFF) << 13, sign = (uint32_t)(half & 0x8000) << 16;
-    float value;
-
-    if ((half & 0x7C00) == 0x7C00) {
-        bits |= 0x7F800000;
-        memcpy(&value, &bits, sizeof(value));
-    } else {
-        memcpy(&value, &bits, sizeof(value));
-        value *= 0x1p112f;
-    }
-    return sign ? -value : value;
-}
 
 #define CONVERT(source, target)                                                                    \
     for (uint32_t i = 0; i < n; i++)                                                               \
