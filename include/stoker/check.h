@@ -9,7 +9,7 @@
 enum stk_check_state { STK_CHECK_GOOD, STK_CHECK_ABSENT, STK_CHECK_WARN };
 
 struct stk_check_row {
-    const char *group; /* "machine", "io", "libraries", "formats", "codecs", "limits" */
+    const char *group; /* "machine", "limits", "io", "gpu", "libraries", "formats", "codecs" */
     const char *name;  /* "io_uring" */
     enum stk_check_state state;
     const char *value;  /* "kernel 6.1, 64 entries" */

@@ -3,11 +3,13 @@
 #ifndef STOKER_STOKER_H
 #define STOKER_STOKER_H
 
+#include "stoker/activity.h"
 #include "stoker/arrow.h"
 #include "stoker/bytes.h"
 #include "stoker/check.h"
 #include "stoker/context.h"
 #include "stoker/dataset.h"
+#include "stoker/device.h"
 #include "stoker/digest.h"
 #include "stoker/error.h"
 #include "stoker/loader.h"

@@ -11,6 +11,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "stoker/device.h"
 #include "base/parse.h"
 #include "codec/audio_codec.h"
 #include "codec/codec.h"
@@ -19,6 +20,9 @@
 #include "filter/filter.h"
 #include "format/format.h"
 #include "format/series_meta.h"
+#include "gpu/gpu.h"
+#include "gpu/library.h"
+#include "gpu/module.h"
 #include "store/store.h"
 #include "transform/audio_resample.h"
 #include "work/cores.h"
@@ -133,7 +137,6 @@ static void check_machine(const struct check *check)
     if (!uname(&name))
         say(check, "kernel", STK_CHECK_GOOD, "", "%s %s %s", name.sysname, name.release,
             name.machine);
-    say(check, "gpu", STK_CHECK_ABSENT, "", "no GPU support in this build");
 }
 
 /* ---- limits -------------------------------------------------------------------------------- */
@@ -198,6 +201,112 @@ static void check_io(const struct check *check)
         say(check, "RWF_NOWAIT", STK_CHECK_GOOD, "", "works");
     if (fd >= 0)
         close(fd);
+}
+
+/* ---- gpu ----------------------------------------------------------------------------------- */
+
+/* ", 3 % busy, 1.2 GiB used, 71 W, 35 C", of what NVML tells; "" when it is not there. */
+static void device_load(uint32_t number, char *out, size_t cap)
+{
+    struct stk_device_sample sample;
+    size_t len = 0;
+    out[0] = 0;
+    if (stk_device_sample(number, &sample, NULL))
+        return;
+    const struct {
+        uint64_t value;
+        double scale;
+        const char *unit;
+    } parts[] = {{sample.busy, 1, "% busy"},
+                 {sample.memory_used, CHECK_GIB, "GiB used"},
+                 {sample.power, 1000, "W"},
+                 {sample.temperature, 1, "C"}};
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+        if (parts[i].value != STK_DEVICE_UNKNOWN && len < cap)
+            len += (size_t)snprintf(out + len, cap - len, ", %.4g %s",
+                                    (double)parts[i].value / parts[i].scale, parts[i].unit);
+}
+
+/* Returns how many devices there are. */
+static uint32_t check_devices(const struct check *check)
+{
+    struct stk_error err = {0};
+    struct stk_device_info info = {0};
+    uint32_t count = stk_device_count(&err);
+    if (!count) {
+        say(check, "driver", STK_CHECK_ABSENT, err.remedy, "%s", err.what);
+        say(check, "device", STK_CHECK_ABSENT, "", "none: batches stay in the CPU's memory");
+        return 0;
+    }
+    for (uint32_t number = 0; number < count; number++) {
+        char name[32], load[96];
+        snprintf(name, sizeof name, "cuda:%" PRIu32, number);
+        if (stk_device_info(number, &info, &err)) {
+            say(check, name, STK_CHECK_WARN, err.remedy, "%s", err.what);
+            continue;
+        }
+        if (!number)
+            say(check, "driver", STK_CHECK_GOOD, "", "CUDA %d.%d", info.driver / 1000,
+                info.driver % 1000 / 10);
+        device_load(number, load, sizeof load);
+        say(check, name, STK_CHECK_GOOD, "", "%s, %.1f GiB, compute capability %d.%d, %s%s",
+            info.name, (double)info.memory / CHECK_GIB, info.major, info.minor, info.bus, load);
+    }
+    return count;
+}
+
+/* Loads a module, to see which way it goes here. */
+static stk_status try_kernels(enum module_way *way, struct stk_error *err)
+{
+    struct gpu *gpu = NULL;
+    *way = MODULE_NONE;
+    stk_status status = gpu_open(&gpu, 0, err);
+    if (status)
+        return status;
+    status = gpu_enter(gpu, err);
+    if (!status) {
+        status = module_load(gpu, gpu_modules[0].name, way, err);
+        gpu_leave(gpu);
+    }
+    gpu_close(gpu);
+    return status;
+}
+
+static void check_kernels(const struct check *check, uint32_t devices)
+{
+    struct stk_error err = {0};
+    enum module_way way;
+    uint32_t count = 0;
+    while (gpu_modules[count].name)
+        count++;
+    const char *form = count && gpu_modules[0].ptx ? "PTX and source" : "source";
+    if (!count)
+        say(check, "kernels", STK_CHECK_ABSENT, "", "none in this build: the CPU does their work");
+    else if (!devices)
+        say(check, "kernels", STK_CHECK_ABSENT, "", "not used; %" PRIu32 " in this build, as %s",
+            count, form);
+    else if (try_kernels(&way, &err))
+        say(check, "kernels", STK_CHECK_WARN, err.remedy, "%s; the CPU does their work", err.what);
+    else
+        say(check, "kernels", STK_CHECK_GOOD, "", "%" PRIu32 " files, loaded %s", count,
+            way == MODULE_PTX ? "from their PTX" : "from their source, by NVRTC");
+}
+
+/* Without a device a library is of no use, and there is nothing to do about it. */
+static void check_gpu(const struct check *check)
+{
+    uint32_t devices = check_devices(check);
+    check_kernels(check, devices);
+    for (int library = 0; library < GPU_LIBRARY_COUNT; library++) {
+        struct stk_error err = {0};
+        void *handle;
+        const char *name = gpu_library_name(library);
+        if (gpu_library_open(library, &handle, &err))
+            say(check, name, STK_CHECK_ABSENT, devices ? err.remedy : "", "%s", err.what);
+        else
+            say(check, name, devices ? STK_CHECK_GOOD : STK_CHECK_ABSENT, "", "%s%s",
+                gpu_library_path(library), devices ? "" : ", not used");
+    }
 }
 
 /* ---- what the build has -------------------------------------------------------------------- */
@@ -286,6 +395,8 @@ void stk_check(struct stk_context *context,
     check_limits(&check);
     check.group = "io";
     check_io(&check);
+    check.group = "gpu";
+    check_gpu(&check);
     check.group = "libraries";
     say(&check, "jansson", STK_CHECK_GOOD, "", "in this build");
     check_filter(&check, "zlib", FILTER_GZIP, "zlib1g-dev");

@@ -1,0 +1,100 @@
+#include "gpu/nvml.h"
+
+#include <assert.h>
+#include <pthread.h>
+
+#include "base/fail.h"
+#include "gpu/library.h"
+
+enum { NVML_TEMPERATURE_GPU = 0, NVML_CLOCK_SM = 1, NVML_CLOCK_MEMORY = 2 };
+
+struct nvml_device; /* nvmlDevice_t points to it */
+struct nvml_utilization {
+    unsigned gpu, memory;
+};
+struct nvml_memory {
+    unsigned long long total, free, used;
+};
+static_assert(sizeof(struct nvml_utilization) == 8 && sizeof(struct nvml_memory) == 24,
+              "NVML's ABI");
+
+/* Written once, under `once`. */
+static struct {
+    pthread_once_t once;
+    stk_status status;
+    struct stk_error error;
+    int (*init)(void);
+    int (*device)(const char *bus, struct nvml_device **device);
+    int (*utilization)(struct nvml_device *device, struct nvml_utilization *out);
+    int (*memory)(struct nvml_device *device, struct nvml_memory *out);
+    int (*power)(struct nvml_device *device, unsigned *out);
+    int (*clock)(struct nvml_device *device, int kind, unsigned *out);
+    int (*temperature)(struct nvml_device *device, int kind, unsigned *out);
+    const char *(*words)(int result);
+} nvml = {.once = PTHREAD_ONCE_INIT};
+
+static void load_nvml(void)
+{
+    const struct {
+        const char *name;
+        void *function;
+    } wanted[] = {
+        {"nvmlInit_v2", &nvml.init},
+        {"nvmlDeviceGetHandleByPciBusId_v2", &nvml.device},
+        {"nvmlDeviceGetUtilizationRates", &nvml.utilization},
+        {"nvmlDeviceGetMemoryInfo", &nvml.memory},
+        {"nvmlDeviceGetPowerUsage", &nvml.power},
+        {"nvmlDeviceGetClockInfo", &nvml.clock},
+        {"nvmlDeviceGetTemperature", &nvml.temperature},
+        {"nvmlErrorString", &nvml.words},
+    };
+    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0] && !nvml.status; i++)
+        nvml.status =
+            gpu_library_function(GPU_NVML, wanted[i].name, wanted[i].function, &nvml.error);
+    if (nvml.status)
+        return;
+    int result = nvml.init();
+    if (result) {
+        nvml.status = fail(&nvml.error, STK_UNSUPPORTED, "NVML does not start: %s (%d)",
+                           nvml.words(result), result);
+        fail_remedy(&nvml.error, "see what nvidia-smi says");
+    }
+}
+
+static uint64_t known(int result, unsigned value)
+{
+    return result ? STK_DEVICE_UNKNOWN : value;
+}
+
+stk_status nvml_sample(const char *bus, struct stk_device_sample *out, struct stk_error *err)
+{
+    struct nvml_device *device = NULL;
+    struct nvml_utilization busy = {0};
+    struct nvml_memory memory = {0};
+    unsigned power = 0, clock = 0, memory_clock = 0, temperature = 0;
+    pthread_once(&nvml.once, load_nvml);
+    if (nvml.status) {
+        if (err)
+            *err = nvml.error;
+        return nvml.status;
+    }
+    int result = nvml.device(bus, &device);
+    if (result)
+        return fail(err, STK_RESOURCE, "NVML does not know the device %s: %s (%d)", bus,
+                    nvml.words(result), result);
+    result = nvml.utilization(device, &busy);
+    out->busy = known(result, busy.gpu);
+    out->memory_busy = known(result, busy.memory);
+    result = nvml.memory(device, &memory);
+    out->memory_used = result ? STK_DEVICE_UNKNOWN : memory.used;
+    out->memory_total = result ? STK_DEVICE_UNKNOWN : memory.total;
+    result = nvml.power(device, &power);
+    out->power = known(result, power);
+    result = nvml.clock(device, NVML_CLOCK_SM, &clock);
+    out->clock = known(result, clock);
+    result = nvml.clock(device, NVML_CLOCK_MEMORY, &memory_clock);
+    out->memory_clock = known(result, memory_clock);
+    result = nvml.temperature(device, NVML_TEMPERATURE_GPU, &temperature);
+    out->temperature = known(result, temperature);
+    return STK_OK;
+}
