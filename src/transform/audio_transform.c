@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "transform/audio_resample.h"
+#include "transform/signal_device.h"
 #include "transform/transform.h"
 
 /* --- Gain(db=0, clip=False) ------------------------------------------------------------------- */
@@ -14,9 +15,6 @@
 struct gain_args {
     struct transform_list db; /* one: always; two: uniform between them */
     int clip;                 /* values end at -1 and 1 */
-};
-struct gain_params {
-    float factor;
 };
 
 static const struct transform_arg gain_args[] = {
@@ -72,6 +70,11 @@ static stk_status gain_run(const void *arguments, const void *params, const stru
     return STK_OK;
 }
 
+static stk_status gain_run_device(const struct transform_device_step *step, struct stk_error *err)
+{
+    return signal_device_gain(step, ((const struct gain_args *)step->args)->clip, err);
+}
+
 const struct transform_ops gain_transform = {
     .name = "Gain",
     .help = "Makes a recording louder or softer by db decibels, or by a random number of them.",
@@ -84,6 +87,7 @@ const struct transform_ops gain_transform = {
     .draw = gain_draw,
     .run = gain_run,
     .in_place = 1,
+    .run_device = gain_run_device,
 };
 
 /* --- Resample(rate, orig_rate=None) ----------------------------------------------------------- */

@@ -4,6 +4,8 @@
 
 #include "base/fail.h"
 #include "base/random.h"
+#include "transform/blur_device.h"
+#include "transform/blur_kernel.h"
 #include "transform/pixels.h"
 #include "transform/transform.h"
 
@@ -12,9 +14,6 @@
 struct blur_args {
     struct transform_list kernel_size; /* odd; one number, or (width, height) */
     struct transform_list sigma;       /* one number, or a range to draw from */
-};
-struct blur_params {
-    double sigma;
 };
 
 static const struct transform_arg blur_table[] = {
@@ -150,6 +149,29 @@ static stk_status blur_run(const void *args, const void *params, const struct st
     return STK_OK;
 }
 
+/* --- on the device ---------------------------------------------------------------------------- */
+
+static struct blur_sides sides_of(const void *args)
+{
+    return (struct blur_sides){(uint32_t)kernel_side(args, 0), (uint32_t)kernel_side(args, 1)};
+}
+
+static stk_status blur_run_device(const struct transform_device_step *step, struct stk_error *err)
+{
+    return blur_device_run(step, sides_of(step->args), err);
+}
+
+static int blur_refuses(const void *args, const struct stk_flow *in)
+{
+    (void)args;
+    return blur_device_refuses(in);
+}
+
+static uint64_t blur_scratch(const void *args, const struct stk_flow *in, uint32_t count)
+{
+    return blur_device_scratch(in, count, sides_of(args));
+}
+
 const struct transform_ops gaussian_blur_transform = {
     .name = "GaussianBlur",
     .help = "Blurs with a Gaussian kernel of random width.",
@@ -161,4 +183,7 @@ const struct transform_ops gaussian_blur_transform = {
     .shape = blur_shape,
     .draw = blur_draw,
     .run = blur_run,
+    .run_device = blur_run_device,
+    .device_refuses = blur_refuses,
+    .device_scratch = blur_scratch,
 };

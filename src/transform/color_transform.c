@@ -4,6 +4,8 @@
 
 #include "base/fail.h"
 #include "base/random.h"
+#include "transform/color_device.h"
+#include "transform/color_kernel.h"
 #include "transform/color_ops.h"
 #include "transform/transform.h"
 
@@ -11,15 +13,9 @@
 
 /* --- ColorJitter ------------------------------------------------------------------------------ */
 
-enum jitter { JITTER_BRIGHTNESS, JITTER_CONTRAST, JITTER_SATURATION, JITTER_HUE, JITTER_COUNT };
-
 struct jitter_args {
     struct transform_list
         ranges[JITTER_COUNT]; /* one number: about 1 (hue: about 0); or (low, high) */
-};
-struct jitter_params {
-    float factors[JITTER_COUNT];
-    uint8_t order[JITTER_COUNT];
 };
 
 static const struct transform_arg jitter_table[] = {
@@ -68,7 +64,7 @@ static stk_status jitter_shape(const void *args, const void *params, struct stk_
 
 static void jitter_draw(const void *args, uint64_t key, const struct stk_flow *in, void *params)
 {
-    struct jitter_params *out = params;
+    struct color_params *out = params;
     struct permutation order;
     (void)in;
     permutation_init(&order, JITTER_COUNT, random_at(key, JITTER_COUNT));
@@ -91,7 +87,7 @@ static struct pixels copy_once(const struct stk_flow *in, struct stk_flow *out)
 static stk_status jitter_run(const void *args, const void *params, const struct stk_flow *in,
                              struct stk_flow *out, struct scratch *scratch, struct stk_error *err)
 {
-    const struct jitter_params *own = params;
+    const struct color_params *own = params;
     struct pixels image = copy_once(in, out);
     (void)args;
     (void)scratch;
@@ -117,6 +113,19 @@ static stk_status jitter_run(const void *args, const void *params, const struct 
     return STK_OK;
 }
 
+static stk_status jitter_run_device(const struct transform_device_step *step, struct stk_error *err)
+{
+    double low, high;
+    jitter_range(step->args, JITTER_CONTRAST, &low, &high);
+    return color_device_jitter(step, low != 1 || high != 1, err);
+}
+
+static uint64_t jitter_device_scratch(const void *args, const struct stk_flow *in, uint32_t count)
+{
+    (void)args;
+    return color_device_scratch(in, count);
+}
+
 const struct transform_ops color_jitter_transform = {
     .name = "ColorJitter",
     .help = "Changes brightness, contrast, saturation and hue at random, in a random order.",
@@ -129,6 +138,8 @@ const struct transform_ops color_jitter_transform = {
     .draw = jitter_draw,
     .run = jitter_run,
     .in_place = 1,
+    .run_device = jitter_run_device,
+    .device_scratch = jitter_device_scratch,
 };
 
 /* --- Grayscale -------------------------------------------------------------------------------- */
@@ -183,4 +194,5 @@ const struct transform_ops grayscale_transform = {
     .check = grey_check,
     .shape = grey_shape,
     .run = grey_run,
+    .run_device = color_device_grey,
 };

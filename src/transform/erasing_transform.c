@@ -6,6 +6,7 @@
 #include "base/fail.h"
 #include "base/half.h"
 #include "base/random.h"
+#include "transform/erasing_device.h"
 #include "transform/pixels.h"
 #include "transform/transform.h"
 
@@ -15,10 +16,6 @@ struct erasing_args {
     double p;
     struct transform_list scale, ratio;
     struct transform_list value; /* one, or one a channel; count 0: random */
-};
-struct erasing_params {
-    int32_t x, y, width, height; /* width 0: nothing is erased */
-    uint64_t key;                /* of random values */
 };
 
 static const struct transform_arg erasing_table[] = {
@@ -182,6 +179,27 @@ static stk_status erasing_run(const void *args, const void *params, const struct
     return STK_OK;
 }
 
+static stk_status erasing_run_device(const struct transform_device_step *step,
+                                     struct stk_error *err)
+{
+    const struct erasing_args *own = step->args;
+    struct strides at = strides_of(step->in);
+    int64_t height, width, channels, clips = clip_count(step->in);
+    pixels_axes(step->in, &height, &width, &channels);
+    struct erasing_job job = {.clips = (uint64_t)clips,
+                              .clip = (uint64_t)(at.frames * height * width * channels),
+                              .frames = (uint64_t)at.frames,
+                              .frame = (uint64_t)at.frame,
+                              .row = (uint64_t)at.row,
+                              .column = (uint64_t)at.column,
+                              .channels = (uint64_t)channels,
+                              .channel = (uint64_t)at.channel,
+                              .values = own->value.count};
+    for (uint32_t i = 0; i < own->value.count; i++)
+        job.value[i] = own->value.values[i];
+    return erasing_device_run(step, &job, err);
+}
+
 const struct transform_ops random_erasing_transform = {
     .name = "RandomErasing",
     .help = "Overwrites a random rectangle with a value or with noise.",
@@ -194,4 +212,5 @@ const struct transform_ops random_erasing_transform = {
     .draw = erasing_draw,
     .run = erasing_run,
     .in_place = 1,
+    .run_device = erasing_run_device,
 };

@@ -7,10 +7,9 @@
 #include "base/memory.h"
 #include "transform/lane_fft.h"
 #include "transform/log_mel.h"
+#include "transform/log_mel_device.h"
 #include "transform/mel_filters.h"
 #include "transform/transform.h"
-
-enum pad_mode { PAD_CONSTANT, PAD_REFLECT, PAD_EDGE };
 
 struct log_mel_args {
     int64_t n_fft, hop_length, win_length, n_mels;
@@ -25,6 +24,7 @@ struct log_mel_args {
 struct log_mel_tables {
     struct log_mel_frame frame;
     _Atomic(struct mel_filters *) filters; /* set once, by compare and exchange */
+    struct log_mel_devices devices;
 };
 
 #define ARG(member) offsetof(struct log_mel_args, member)
@@ -53,6 +53,7 @@ static void log_mel_release(void *arguments)
     struct log_mel_args *args = arguments;
     if (!args->tables)
         return;
+    log_mel_devices_reset(&args->tables->devices);
     memory_free(atomic_load(&args->tables->filters));
     memory_free(args->tables);
     args->tables = NULL;
@@ -76,6 +77,7 @@ static stk_status log_mel_check(void *arguments, struct stk_error *err)
     log_mel_frame_init(&args->tables->frame, n_fft, (uint32_t)window, lane_width(),
                        (float *)((char *)args->tables + head));
     atomic_init(&args->tables->filters, NULL);
+    log_mel_devices_init(&args->tables->devices);
     return STK_OK;
 }
 
@@ -160,7 +162,7 @@ static stk_status log_mel_shape(const void *arguments, const void *params, struc
         return status;
     int64_t frames = tensor->shape[1];
     int64_t columns = frames < 0 ? -1 : column_count(args, frames);
-    int64_t least = args->pad_mode == PAD_REFLECT && args->center ? args->n_fft / 2 + 1 : 1;
+    int64_t least = args->pad_mode == MEL_PAD_REFLECT && args->center ? args->n_fft / 2 + 1 : 1;
     if (frames >= 0 && (!columns || frames < least)) {
         (void)fail(err, STK_SHAPE, "a recording of %lld frames is too short for LogMel(n_fft=%lld)",
                    (long long)frames, (long long)args->n_fft);
@@ -188,16 +190,21 @@ static void pad_channel(const struct log_mel_args *args, const float *in, int64_
     memset(to + side + frames, 0, (size_t)(room - side - frames) * sizeof(float));
     for (int64_t i = 1; i <= side; i++) {
         float before = 0, behind = 0;
-        if (args->pad_mode == PAD_REFLECT) {
+        if (args->pad_mode == MEL_PAD_REFLECT) {
             before = in[i];
             behind = in[frames - 1 - i];
-        } else if (args->pad_mode == PAD_EDGE) {
+        } else if (args->pad_mode == MEL_PAD_EDGE) {
             before = in[0];
             behind = in[frames - 1];
         }
         to[side - i] = before;
         to[side + frames - 1 + i] = behind;
     }
+}
+
+static float decibel_offset(const struct log_mel_args *args)
+{
+    return (float)(-10 * log10(args->ref > args->amin ? args->ref : args->amin));
 }
 
 /* No value is more than top_db below the largest of all. */
@@ -228,14 +235,13 @@ static stk_status log_mel_run(const void *arguments, const void *params, const s
         find_filters(args, in->rate ? in->rate : args->rate, scratch);
     if (!padded || !work || !filters)
         return fail_memory(err, (uint64_t)room * sizeof(float));
-    struct log_mel_job job = {
-        .in = padded,
-        .hop = args->hop_length,
-        .columns = columns,
-        .power = (float)args->power,
-        .amin = (float)args->amin,
-        .offset = (float)(-10 * log10(args->ref > args->amin ? args->ref : args->amin)),
-        .work = work};
+    struct log_mel_job job = {.in = padded,
+                              .hop = args->hop_length,
+                              .columns = columns,
+                              .power = (float)args->power,
+                              .amin = (float)args->amin,
+                              .offset = decibel_offset(args),
+                              .work = work};
     for (int64_t c = 0; c < channels; c++) {
         pad_channel(args, (const float *)in->tensor.data + c * frames, frames, padded, room);
         job.out = (float *)out->tensor.data + c * args->n_mels * columns;
@@ -244,6 +250,48 @@ static stk_status log_mel_run(const void *arguments, const void *params, const s
     if (args->top_db)
         clip_low(out->tensor.data, channels * args->n_mels * columns, (float)args->top_db);
     return STK_OK;
+}
+
+/* --- on the device ---------------------------------------------------------------------------- */
+
+static struct log_mel_setting setting_of(const struct log_mel_args *args, const struct stk_flow *in)
+{
+    return (struct log_mel_setting){.spec = spec_of(args, in->rate ? in->rate : args->rate),
+                                    .window = args->tables->frame.window,
+                                    .hop = args->hop_length,
+                                    .side = args->center ? (uint32_t)args->n_fft / 2 : 0,
+                                    .pad = (enum mel_pad)args->pad_mode,
+                                    .power = (float)args->power,
+                                    .amin = (float)args->amin,
+                                    .offset = decibel_offset(args),
+                                    .top_db = (float)args->top_db};
+}
+
+static stk_status log_mel_run_device(const struct transform_device_step *step,
+                                     struct stk_error *err)
+{
+    const struct log_mel_args *args = step->args;
+    struct log_mel_setting setting = setting_of(args, step->in);
+    return log_mel_device_run(&args->tables->devices, &setting, step, err);
+}
+
+/* Filters hang on the rate, which must be known before the first sample is. */
+static int log_mel_refuses(const void *arguments, const struct stk_flow *in)
+{
+    const struct log_mel_args *args = arguments;
+    struct stk_flow out = *in;
+    if (!in->rate && !args->rate)
+        return 1;
+    return log_mel_shape(args, NULL, &out, NULL) || log_mel_device_refuses(&out);
+}
+
+static uint64_t log_mel_scratch(const void *arguments, const struct stk_flow *in, uint32_t count)
+{
+    struct log_mel_setting setting = setting_of(arguments, in);
+    struct stk_flow out = *in;
+    if (log_mel_shape(arguments, NULL, &out, NULL))
+        return 0;
+    return log_mel_device_scratch(&setting, &out, count);
 }
 
 const struct transform_ops log_mel_transform = {
@@ -257,5 +305,8 @@ const struct transform_ops log_mel_transform = {
     .check = log_mel_check,
     .shape = log_mel_shape,
     .run = log_mel_run,
+    .run_device = log_mel_run_device,
+    .device_refuses = log_mel_refuses,
+    .device_scratch = log_mel_scratch,
     .release = log_mel_release,
 };

@@ -3,9 +3,8 @@
 
 #include "base/fail.h"
 #include "base/random.h"
+#include "transform/signal_device.h"
 #include "transform/transform.h"
-
-#define MASKS_MAX 8
 
 enum mask_fill { FILL_ZERO, FILL_MEAN };
 
@@ -14,19 +13,13 @@ struct spec_augment_args {
     double p; /* that a sample is masked at all */
     int fill;
 };
-struct mask {
-    int32_t first, count;
-};
-struct spec_augment_params {
-    struct mask freq[MASKS_MAX], time[MASKS_MAX]; /* of count 0: none */
-};
-_Static_assert(sizeof(struct spec_augment_params) <= TRANSFORM_PARAMS, "params fit");
+_Static_assert(sizeof(struct spec_params) <= TRANSFORM_PARAMS, "params fit");
 
 #define ARG(member) offsetof(struct spec_augment_args, member)
 static const struct transform_arg spec_augment_args[] = {
-    {"freq_masks", ARG_INT, ARG(freq_masks), "2", 0, MASKS_MAX, NULL, 0, 0},
+    {"freq_masks", ARG_INT, ARG(freq_masks), "2", 0, SPEC_MASKS, NULL, 0, 0},
     {"freq_width", ARG_INT, ARG(freq_width), "27", 0, 1e6, NULL, 0, 0},
-    {"time_masks", ARG_INT, ARG(time_masks), "2", 0, MASKS_MAX, NULL, 0, 0},
+    {"time_masks", ARG_INT, ARG(time_masks), "2", 0, SPEC_MASKS, NULL, 0, 0},
     {"time_width", ARG_INT, ARG(time_width), "100", 0, 1e6, NULL, 0, 0},
     {"p", ARG_FLOAT, ARG(p), "1", 0, 1, NULL, 0, 0},
     {"fill", ARG_CHOICE, ARG(fill), "zero", 0, 0, "zero|mean", 0, 0},
@@ -44,19 +37,19 @@ static stk_status spec_augment_shape(const void *args, const void *params, struc
 }
 
 /* A width uniform in 0 to `width`, at most the length; then a place uniform in what is left. */
-static struct mask draw_mask(uint64_t key, uint64_t counter, int64_t width, int64_t length)
+static struct spec_mask draw_mask(uint64_t key, uint64_t counter, int64_t width, int64_t length)
 {
     int64_t count = (int64_t)(random_unit(key, counter) * (double)(width + 1));
     count = count < length ? count : length;
     int64_t first = (int64_t)(random_unit(key, counter + 1) * (double)(length - count + 1));
-    return (struct mask){.first = (int32_t)first, .count = (int32_t)count};
+    return (struct spec_mask){.first = (int32_t)first, .count = (int32_t)count};
 }
 
 static void spec_augment_draw(const void *arguments, uint64_t key, const struct stk_flow *in,
                               void *params)
 {
     const struct spec_augment_args *args = arguments;
-    struct spec_augment_params *drawn = params;
+    struct spec_params *drawn = params;
     int64_t time = in->real >= 0 ? in->real : in->tensor.shape[2]; /* not in the padding */
     uint64_t counter = 1;
     if (random_unit(key, 0) >= args->p)
@@ -86,7 +79,7 @@ static stk_status spec_augment_run(const void *arguments, const void *params,
                                    struct scratch *scratch, struct stk_error *err)
 {
     const struct spec_augment_args *args = arguments;
-    const struct spec_augment_params *drawn = params;
+    const struct spec_params *drawn = params;
     int64_t channels = in->tensor.shape[0], bands = in->tensor.shape[1], time = in->tensor.shape[2];
     uint64_t size = stk_tensor_size(&in->tensor);
     float *to = out->tensor.data;
@@ -96,14 +89,29 @@ static stk_status spec_augment_run(const void *arguments, const void *params,
     float value = args->fill == FILL_MEAN ? mean_of(to, size / sizeof(float)) : 0;
     for (int64_t c = 0; c < channels; c++) {
         float *channel = to + c * bands * time;
-        for (int i = 0; i < MASKS_MAX; i++)
+        for (int i = 0; i < SPEC_MASKS; i++)
             fill_values(channel + drawn->freq[i].first * time, drawn->freq[i].count * time, value);
-        for (int i = 0; i < MASKS_MAX; i++)
+        for (int i = 0; i < SPEC_MASKS; i++)
             for (int64_t band = 0; drawn->time[i].count && band < bands; band++)
                 fill_values(channel + band * time + drawn->time[i].first, drawn->time[i].count,
                             value);
     }
     return STK_OK;
+}
+
+static stk_status spec_augment_run_device(const struct transform_device_step *step,
+                                          struct stk_error *err)
+{
+    const struct spec_augment_args *args = step->args;
+    return signal_device_mask(step, args->fill == FILL_MEAN, err);
+}
+
+static uint64_t spec_augment_scratch(const void *args, const struct stk_flow *in, uint32_t count)
+{
+    (void)in;
+    return ((const struct spec_augment_args *)args)->fill == FILL_MEAN
+               ? signal_device_scratch(count)
+               : 0;
 }
 
 const struct transform_ops spec_augment_transform = {
@@ -117,4 +125,6 @@ const struct transform_ops spec_augment_transform = {
     .draw = spec_augment_draw,
     .run = spec_augment_run,
     .in_place = 1,
+    .run_device = spec_augment_run_device,
+    .device_scratch = spec_augment_scratch,
 };

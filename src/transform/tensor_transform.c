@@ -6,6 +6,7 @@
 #include "base/random.h"
 #include "transform/decode_transform.h"
 #include "transform/gaussian.h"
+#include "transform/signal_device.h"
 
 /* ---- TemporalCrop -------------------------------------------------------------------------- */
 
@@ -126,10 +127,6 @@ const struct transform_ops temporal_crop_transform = {
 struct noise_args {
     double sigma, p;
 };
-struct noise_params {
-    uint64_t key;
-    int applied;
-};
 
 static const struct transform_arg noise_arguments[] = {
     {.name = "sigma",
@@ -230,6 +227,18 @@ static stk_status noise_run(const void *from, const void *drawn, const struct st
     return STK_OK;
 }
 
+static stk_status noise_run_device(const struct transform_device_step *step, struct stk_error *err)
+{
+    return signal_device_noise(step, ((const struct noise_args *)step->args)->sigma, err);
+}
+
+/* The device is not told where a sample's padding begins. */
+static int noise_refuses(const void *args, const struct stk_flow *in)
+{
+    (void)args;
+    return in->real >= 0;
+}
+
 const struct transform_ops noise_transform = {
     .name = "Noise",
     .help = "Adds normal noise of deviation sigma, with probability p.",
@@ -241,4 +250,6 @@ const struct transform_ops noise_transform = {
     .draw = noise_draw,
     .run = noise_run,
     .in_place = 1,
+    .run_device = noise_run_device,
+    .device_refuses = noise_refuses,
 };

@@ -17,6 +17,8 @@
 #include "stoker/media.h"
 #include "base/scratch.h"
 
+struct gpu;            /* gpu/gpu.h */
+struct gpu_stream;     /* gpu/gpu.h */
 struct image_geometry; /* image_geometry.h */
 
 /* How a pipeline treats it. */
@@ -63,6 +65,20 @@ struct transform_arg {
 
 #define TRANSFORM_PARAMS 256 /* bytes of params at most */
 
+/* One step on the device, for all samples of a batch at once: they are of one shape. Addresses are
+ * in device memory; sample i is at from + i * its size, and so on. */
+struct transform_device_step {
+    const void *args;
+    const struct stk_flow *in, *out; /* of one sample; data NULL, lengths known */
+    uint32_t count;
+    uint64_t from, to;      /* never the same memory */
+    uint64_t params;        /* of sample 0 ... */
+    uint32_t params_stride; /* ... and so many bytes to the next */
+    uint64_t scratch;       /* device_scratch bytes */
+    struct gpu *gpu;
+    struct gpu_stream *stream;
+};
+
 struct transform_ops {
     const char *name; /* "RandomResizedCrop" */
     const char *help; /* one sentence */
@@ -91,6 +107,13 @@ struct transform_ops {
     stk_status (*run)(const void *args, const void *params, const struct stk_flow *in,
                       struct stk_flow *out, struct scratch *scratch, struct stk_error *err);
     int in_place;
+    /* The device twin of run: enqueues, and does not wait. NULL: runs on the CPU alone. GEOMETRY
+     * and FORMAT have none: they are fused (image_device.h, tensor_device.h). */
+    stk_status (*run_device)(const struct transform_device_step *step, struct stk_error *err);
+    /* Not 0: with these arguments and this input the twin cannot serve. NULL: it always can. */
+    int (*device_refuses)(const void *args, const struct stk_flow *in);
+    /* Device memory that run_device needs beside input and output. NULL: none. */
+    uint64_t (*device_scratch)(const void *args, const struct stk_flow *in, uint32_t count);
     /* Frees what check put into the arguments. NULL: nothing. */
     void (*release)(void *args);
     void *user; /* plugin_transform.c: the plugin's own row. Not NULL: the chain puts it at the

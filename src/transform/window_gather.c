@@ -19,6 +19,7 @@ struct window_gather {
     uint64_t row_bytes, to_bytes; /* of a stored row, and of a row of the result */
     uint32_t *columns;            /* [count] */
     uint32_t count;
+    enum stk_dtype dtype;
     uint32_t element; /* bytes */
     int whole;        /* all columns, in order */
     int scaled;
@@ -65,6 +66,7 @@ stk_status window_gather_new(struct window_gather **out,
     if (!gather)
         return fail_memory(err, sizeof *gather);
     stk_status status = STK_OK;
+    gather->dtype = options->dtype;
     gather->element = (uint32_t)stk_dtype_size(options->dtype);
     gather->row_bytes = (uint64_t)options->row_columns * gather->element;
     gather->to_bytes = (uint64_t)count * gather->element;
@@ -115,6 +117,15 @@ uint64_t window_gather_row_bytes(const struct window_gather *gather)
 uint64_t window_gather_to_bytes(const struct window_gather *gather)
 {
     return gather->to_bytes;
+}
+
+void window_gather_tell(const struct window_gather *gather, struct window_gather_parts *parts)
+{
+    *parts = (struct window_gather_parts){.dtype = gather->dtype,
+                                          .columns = gather->columns,
+                                          .count = gather->count,
+                                          .whole = gather->whole,
+                                          .scale = gather->scaled ? &gather->scale : NULL};
 }
 
 /* --- copying ---------------------------------------------------------------------------------- */

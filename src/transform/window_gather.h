@@ -10,6 +10,7 @@
 #include "transform/scaler.h"
 
 struct window_gather;
+struct window_scale; /* window_scale.h */
 
 struct window_gather_options {
     enum stk_dtype dtype;    /* of the stored rows and of the result: F32, F16, BF16, F64 */
@@ -36,5 +37,15 @@ void window_gather_copy(const struct window_gather *gather, const uint8_t *from,
 void window_gather_stream(const struct window_gather *gather, const uint8_t *from, uint64_t rows,
                           uint8_t *to);
 void window_gather_fence(void);
+
+/* What it is made of, for its twin on the device (window_device.h). */
+struct window_gather_parts {
+    enum stk_dtype dtype;
+    const uint32_t *columns; /* [count] of a stored row */
+    uint32_t count;
+    int whole;                        /* all columns of a stored row, in order */
+    const struct window_scale *scale; /* NULL: values go over as they are */
+};
+void window_gather_tell(const struct window_gather *gather, struct window_gather_parts *parts);
 
 #endif
