@@ -46,34 +46,42 @@ static int fold_cast(struct image_writer *writer, const struct cast_args *args)
     return 1;
 }
 
-static int fold_layout(struct pipeline *pipeline, const struct layout_args *args)
+static int fold_layout(int *channels_first, enum stk_media media, const struct layout_args *args)
 {
-    int video = pipeline->media == STK_MEDIA_VIDEO;
+    int video = media == STK_MEDIA_VIDEO;
     int first = args->order == (video ? LAYOUT_CTHW : LAYOUT_CHW);
     if (!first && args->order != (video ? LAYOUT_THWC : LAYOUT_HWC))
         return 0;
-    pipeline->channels_first = first;
+    *channels_first = first;
     return 1;
 }
 
-static int fold_step(struct pipeline *pipeline, const struct chain_step *step)
+void format_fold_begin(struct image_writer *writer, int *channels_first)
+{
+    *writer = (struct image_writer){.dtype = STK_U8, .plain = 1, .multiply = {1, 1, 1, 1}};
+    *channels_first = 0;
+}
+
+int format_fold_step(struct image_writer *writer, int *channels_first, enum stk_media media,
+                     const struct chain_step *step)
 {
     if (step->ops == &normalize_transform)
-        return fold_normalize(&pipeline->writer, step->args);
+        return fold_normalize(writer, step->args);
     if (step->ops == &cast_transform)
-        return fold_cast(&pipeline->writer, step->args);
+        return fold_cast(writer, step->args);
     if (step->ops == &layout_transform)
-        return fold_layout(pipeline, step->args);
+        return fold_layout(channels_first, media, step->args);
     return 0;
 }
 
 void format_fold(struct pipeline *pipeline, const struct stk_flow *flow)
 {
-    pipeline->writer = (struct image_writer){.dtype = STK_U8, .plain = 1, .multiply = {1, 1, 1, 1}};
+    format_fold_begin(&pipeline->writer, &pipeline->channels_first);
     pipeline->rest = pipeline->format;
     if (flow->tensor.dtype != STK_U8 || flow->channels_first)
         return;
-    while (pipeline->rest < pipeline->chain.count &&
-           fold_step(pipeline, &pipeline->chain.steps[pipeline->rest]))
+    while (pipeline->rest < pipeline->cut &&
+           format_fold_step(&pipeline->writer, &pipeline->channels_first, pipeline->media,
+                            &pipeline->chain.steps[pipeline->rest]))
         pipeline->rest++;
 }

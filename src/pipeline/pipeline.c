@@ -9,6 +9,7 @@
 #include "base/shape.h"
 #include "codec/image_codec.h"
 #include "pipeline/pipeline_impl.h"
+#include "transform/cast.h"
 
 #define RESULT_MOST ((uint64_t)1 << 40) /* bytes of one result: more is a mistake in a chain */
 
@@ -33,14 +34,32 @@ static struct stk_flow flow_of_media(enum stk_media media)
     return flow;
 }
 
-static int tensor_is_media(const struct stk_tensor *tensor, enum stk_media media)
+/* Only the form of floats is changed: their axes mean something to Layout alone. */
+static int is_all_format(const struct chain *chain)
+{
+    for (uint32_t i = 0; i < chain->count; i++)
+        if (chain->steps[i].ops->stage != TRANSFORM_FORMAT)
+            return 0;
+    return 1;
+}
+
+static int tensor_is_pixels(const struct chain *chain, const struct stk_tensor *tensor)
 {
     int64_t last = tensor->rank ? tensor->shape[tensor->rank - 1] : 0;
+    if (last < 1 || last > 4)
+        return 0;
+    return tensor->dtype == STK_U8 ? last != 2
+                                   : cast_is_float(tensor->dtype) && is_all_format(chain);
+}
+
+static int tensor_is_media(const struct chain *chain, const struct stk_tensor *tensor,
+                           enum stk_media media)
+{
     switch (media) {
     case STK_MEDIA_IMAGE:
-        return tensor->dtype == STK_U8 && tensor->rank == 3 && last >= 1 && last <= 4 && last != 2;
+        return tensor->rank == 3 && tensor_is_pixels(chain, tensor);
     case STK_MEDIA_VIDEO:
-        return tensor->dtype == STK_U8 && tensor->rank == 4 && last >= 1 && last <= 4 && last != 2;
+        return tensor->rank == 4 && tensor_is_pixels(chain, tensor);
     case STK_MEDIA_AUDIO:
     case STK_MEDIA_POINTS:
         return tensor->dtype == STK_F32 && tensor->rank == 2;
@@ -49,19 +68,22 @@ static int tensor_is_media(const struct stk_tensor *tensor, enum stk_media media
     }
 }
 
-/* A stored tensor is what all of its transforms can take it for: pixels when it looks like them,
- * then a plain tensor. */
+/* A stored tensor is what all of its transforms can take it for: bytes are pixels when they look
+ * like them, then a plain tensor; floats are pixels only for transforms of nothing else. */
 static enum stk_media media_of_tensor(const struct chain *chain, const struct stk_tensor *tensor)
 {
-    static const enum stk_media order[] = {STK_MEDIA_IMAGE, STK_MEDIA_VIDEO, STK_MEDIA_TENSOR,
-                                           STK_MEDIA_POINTS, STK_MEDIA_AUDIO};
+    static const enum stk_media bytes[] = {STK_MEDIA_IMAGE, STK_MEDIA_VIDEO, STK_MEDIA_TENSOR,
+                                           STK_MEDIA_POINTS, STK_MEDIA_AUDIO},
+                                floats[] = {STK_MEDIA_TENSOR, STK_MEDIA_IMAGE, STK_MEDIA_VIDEO,
+                                            STK_MEDIA_POINTS, STK_MEDIA_AUDIO};
+    const enum stk_media *order = tensor->dtype == STK_U8 ? bytes : floats;
     uint32_t all = STK_MEDIA_ANY;
     for (uint32_t i = 0; i < chain->count; i++)
         all &= chain->steps[i].ops->media;
     if (!chain->count)
         return STK_MEDIA_TENSOR;
-    for (size_t i = 0; i < sizeof order / sizeof order[0]; i++)
-        if (all & STK_MEDIA_BIT(order[i]) && tensor_is_media(tensor, order[i]))
+    for (size_t i = 0; i < sizeof bytes / sizeof bytes[0]; i++)
+        if (all & STK_MEDIA_BIT(order[i]) && tensor_is_media(chain, tensor, order[i]))
             return order[i];
     return STK_MEDIA_TENSOR;
 }
@@ -128,13 +150,13 @@ static int is_pixels(const struct pipeline *pipeline)
     return pipeline->media == STK_MEDIA_IMAGE || pipeline->media == STK_MEDIA_VIDEO;
 }
 
-/* Geometry and pixels end with the last step of these stages; what stands behind is format or works
- * on the finished tensor. */
+/* Geometry and pixels of the host end with the last step of these stages; what stands behind is
+ * format or works on the finished tensor. */
 static void find_format(struct pipeline *pipeline)
 {
     const struct chain *chain = &pipeline->chain;
     pipeline->format = pipeline->first;
-    for (uint32_t i = pipeline->first; is_pixels(pipeline) && i < chain->count; i++) {
+    for (uint32_t i = pipeline->first; is_pixels(pipeline) && i < pipeline->cut; i++) {
         enum transform_stage stage = chain->steps[i].ops->stage;
         if (stage == TRANSFORM_GEOMETRY || stage == TRANSFORM_PIXELS)
             pipeline->format = i + 1;
@@ -142,24 +164,27 @@ static void find_format(struct pipeline *pipeline)
     pipeline->rest = pipeline->format;
 }
 
-static stk_status compile(struct pipeline *pipeline, struct stk_error *err)
+static stk_status compile(struct pipeline *pipeline, int device, struct stk_error *err)
 {
-    struct stk_flow flow = pipeline->in;
     const struct chain *chain = &pipeline->chain;
-    pipeline->first = chain->count && chain->steps[0].ops->stage == TRANSFORM_DECODE;
-    find_format(pipeline);
-    if (is_pixels(pipeline) && pipeline->format == 0)
-        format_fold(pipeline, &flow);
+    struct stk_flow flows[CHAIN_MAX_STEPS + 1]; /* what reaches each step, and the result */
+    flows[0] = pipeline->in;
     for (uint32_t i = 0; i < chain->count; i++) {
-        stk_status status = compile_step(pipeline, i, &flow, err);
+        flows[i + 1] = flows[i];
+        stk_status status = compile_step(pipeline, i, &flows[i + 1], err);
         if (status)
             return status;
-        if (i + 1 == pipeline->format && is_pixels(pipeline))
-            format_fold(pipeline, &flow);
-        pipeline->pads |= flow.real >= 0;
+        pipeline->pads |= flows[i + 1].real >= 0;
     }
-    pipeline->out = flow;
-    pipeline->out.tensor.data = NULL;
+    pipeline->first = chain->count && chain->steps[0].ops->stage == TRANSFORM_DECODE;
+    pipeline->cut = chain->count;
+    if (device)
+        pipeline->cut = device_plan_cut(&pipeline->plan, pipeline, flows);
+    find_format(pipeline);
+    if (is_pixels(pipeline))
+        format_fold(pipeline, &flows[pipeline->format]);
+    pipeline->out = flows[pipeline->cut];
+    pipeline->device_out = flows[chain->count];
     return STK_OK;
 }
 
@@ -174,6 +199,7 @@ stk_status pipeline_new(struct pipeline **out, const struct pipeline_options *op
     if (status)
         goto done;
     pipeline->media = options->media;
+    pipeline->early = options->early;
     pipeline->stored = options->media == STK_MEDIA_TENSOR;
     if (pipeline->stored) {
         pipeline->media = media_of_tensor(&pipeline->chain, &options->tensor);
@@ -185,7 +211,7 @@ stk_status pipeline_new(struct pipeline **out, const struct pipeline_options *op
         status = add_decode(pipeline, err);
     }
     if (!status)
-        status = compile(pipeline, err);
+        status = compile(pipeline, options->device, err);
     if (status)
         goto done;
     *out = pipeline;
@@ -206,6 +232,26 @@ void pipeline_free(struct pipeline *pipeline)
 const struct stk_flow *pipeline_out(const struct pipeline *pipeline)
 {
     return &pipeline->out;
+}
+
+const struct stk_flow *pipeline_device_out(const struct pipeline *pipeline)
+{
+    return &pipeline->device_out;
+}
+
+uint32_t pipeline_params_size(const struct pipeline *pipeline)
+{
+    return pipeline->plan.count ? pipeline->plan.params_size : 0;
+}
+
+int pipeline_ships_stored(const struct pipeline *pipeline)
+{
+    return pipeline->stored && pipeline->cut == 0;
+}
+
+int pipeline_may_aim(const struct pipeline *pipeline)
+{
+    return pipeline->plan.count && pipeline->plan.aims;
 }
 
 int pipeline_pads(const struct pipeline *pipeline)
@@ -310,12 +356,13 @@ static stk_status run_decode(const struct pipeline *pipeline, struct pipeline_st
                              struct stk_flow *flow, struct stk_error *err)
 {
     stk_status status = STK_OK;
-    int last = pipeline->rest == pipeline->chain.count;
+    int last = pipeline->rest == pipeline->cut;
     void *place = want && last && stk_tensor_size(&pipeline->out.tensor) != UINT64_MAX &&
                           shape_same(want, &pipeline->out.tensor)
                       ? want->data
                       : NULL;
-    if (pipeline->media == STK_MEDIA_IMAGE)
+    int as_it_is = pipeline->stored && (pipeline->cut == 0 || pipeline->in.tensor.dtype != STK_U8);
+    if (pipeline->media == STK_MEDIA_IMAGE && !as_it_is)
         return image_run(pipeline, state, input, last ? want : NULL, flow, err);
     if (pipeline->stored) {
         *flow = pipeline->in;
@@ -365,7 +412,7 @@ stk_status pipeline_run(const struct pipeline *pipeline, struct pipeline_state *
 {
     struct stk_tensor wanted = result->tensor;
     const struct stk_tensor *want = wanted.data ? &wanted : NULL;
-    uint32_t count = pipeline->chain.count;
+    uint32_t count = pipeline->cut;
     scratch_reset(&state->scratch);
     stk_status status = run_decode(pipeline, state, input, want, result, err);
     for (uint32_t i = pipeline->rest; i < count && !status; i++) {
@@ -377,6 +424,11 @@ stk_status pipeline_run(const struct pipeline *pipeline, struct pipeline_state *
     }
     if (!status && want && result->tensor.data != want->data)
         status = deliver(want, result, err);
+    if (!status && input->params && pipeline->plan.count) {
+        struct stk_flow flow = *result;
+        status = device_params_set(pipeline, input, &flow, err);
+        result->real = flow.real; /* of what the consumer sees */
+    }
     if (status) { /* what a damaged header asked for is not kept */
         scratch_drop(&state->scratch);
         advise(status, err);

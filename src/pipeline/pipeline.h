@@ -23,14 +23,29 @@ struct pipeline_options {
      * channels is taken for an image or a video when all its transforms take one. */
     enum stk_media media;
     struct stk_tensor tensor; /* MEDIA_TENSOR: its shape as probed, -1 where lengths differ */
+    /* Not 0: what the device can do at the end of the chain is left to it (device_half.h), where
+     * shapes are fixed there and no more bytes need be shipped than half as many again. */
+    int device;
+    int early; /* with device: as much as can be is left to it, however many bytes are shipped: they
+                  are shipped once, and stay there */
 };
 
 STK_CHECK stk_status pipeline_new(struct pipeline **out, const struct pipeline_options *options,
                                   struct stk_error *err);
 void pipeline_free(struct pipeline *pipeline);
 
-/* What comes out of every sample; lengths that differ are -1. */
+/* What comes out of every sample; lengths that differ are -1. Of a pipeline that was cut in two:
+ * what the host half makes. */
 const struct stk_flow *pipeline_out(const struct pipeline *pipeline);
+/* What comes out of the device half in the end; without one the same as pipeline_out. */
+const struct stk_flow *pipeline_device_out(const struct pipeline *pipeline);
+/* Bytes that the device half needs beside each sample; 0: there is none. */
+uint32_t pipeline_params_size(const struct pipeline *pipeline);
+/* Not 0: the host half does nothing and draws nothing: what is shipped is what is stored. */
+int pipeline_ships_stored(const struct pipeline *pipeline);
+/* Not 0: an encoded image whose decoding the device may do: its geometry, whatever the host half
+ * would do of it, can be given as a record (pipeline_aim). */
+int pipeline_may_aim(const struct pipeline *pipeline);
 /* Some result may hold padding: `real` of the result says how much is not. */
 int pipeline_pads(const struct pipeline *pipeline);
 /* Its canonical text. */
@@ -49,10 +64,29 @@ struct pipeline_input {
     const struct stk_tensor *shape; /* of the tensor; NULL: bytes are encoded */
     uint64_t key;                   /* of the sample: pipeline_key */
     const _Atomic int *stop; /* not 0 there: leave off, nobody wants the result; NULL: never */
-    int slack; /* 64 bytes behind the last may be read: pixels need not be copied first */
+    int slack;      /* 64 bytes behind the last may be read: pixels need not be copied first */
+    void *params;   /* where those of the device half are written; NULL: there is none */
+    uint64_t place; /* of the sample in its batch: records say where its pixels will have landed */
 };
 STK_CHECK stk_status pipeline_run(const struct pipeline *pipeline, struct pipeline_state *state,
                                   const struct pipeline_input *input, struct stk_flow *result,
+                                  struct stk_error *err);
+
+/* The parameters of the device half alone, for a sample whose stored tensor is on the device
+ * already (pipeline_ships_stored). shape: of the stored tensor. */
+STK_CHECK stk_status pipeline_aim_stored(const struct pipeline *pipeline,
+                                         const struct pipeline_input *input, struct stk_error *err);
+/* The parameters of the device half for an image that the device decodes: the header is read, the
+ * geometry drawn; the record's source is 1, its width and height those of its box, x and y 0.
+ * *box: what is to be decoded. STK_UNSUPPORTED: this one is for the CPU (no JPEG that the device's
+ * decoder takes: progressive, CMYK, 12 bits, cut short, or with an orientation that would turn it).
+ */
+struct pipeline_box {
+    int32_t x, y, width, height; /* within the image */
+    int32_t image_width, image_height, channels;
+};
+STK_CHECK stk_status pipeline_aim(const struct pipeline *pipeline, struct pipeline_state *state,
+                                  const struct pipeline_input *input, struct pipeline_box *box,
                                   struct stk_error *err);
 
 /* The key of one sample in one epoch; each step of the chain adds its own place. */

@@ -8,6 +8,7 @@
 #define PIPELINE_PIPELINE_IMPL_H
 
 #include "base/scratch.h"
+#include "pipeline/device_plan.h"
 #include "pipeline/pipeline.h"
 #include "transform/decode_transform.h"
 #include "transform/image_resample.h"
@@ -18,15 +19,19 @@ struct audio_resampler;
 struct video_decoder;
 
 struct pipeline {
-    struct chain chain;   /* of encoded media: begins with a step of stage DECODE */
-    int defaulted;        /* ... that nobody wrote */
-    enum stk_media media; /* TENSOR: what comes in is a plain tensor */
-    int stored;           /* the input is a tensor that is stored as it is used */
-    struct stk_flow in, out;
+    struct chain chain;      /* of encoded media: begins with a step of stage DECODE */
+    int defaulted;           /* ... that nobody wrote */
+    enum stk_media media;    /* TENSOR: what comes in is a plain tensor */
+    int stored;              /* the input is a tensor that is stored as it is used */
+    struct stk_flow in, out; /* out: of the host half */
     int pads;
-    uint32_t first;  /* the first step that is not of stage DECODE: 0 or 1 */
-    uint32_t format; /* images, videos: the first step behind geometry and pixels ... */
-    uint32_t rest;   /* ... and the first that is not folded into the writer; others: `first` */
+    uint32_t cut; /* the first step that is the device's; the chain's end: none is */
+    struct device_plan plan;
+    int early;                  /* cut as early as can be */
+    struct stk_flow device_out; /* of the whole chain */
+    uint32_t first;             /* the first step that is not of stage DECODE: 0 or 1 */
+    uint32_t format;            /* images, videos: the first step behind geometry and pixels ... */
+    uint32_t rest; /* ... and the first that is not folded into the writer; others: `first` */
     struct image_writer writer; /* images, videos: strides are set for each sample */
     int channels_first;         /* ... what it makes */
 };
@@ -80,9 +85,13 @@ stk_status frames_run(const struct pipeline *pipeline, struct pipeline_state *st
                       const struct pipeline_input *input, const struct stk_tensor *want,
                       struct stk_flow *flow, struct stk_error *err);
 
-/* Folds the format steps from `format` on into the writer; sets rest, writer and channels_first.
- * flow: what reaches them. */
+/* Folds the host's format steps from `format` on into the writer; sets rest, writer and
+ * channels_first. flow: what reaches them. */
 void format_fold(struct pipeline *pipeline, const struct stk_flow *flow);
+/* The same a step at a time. 0: it cannot be folded. */
+void format_fold_begin(struct image_writer *writer, int *channels_first);
+int format_fold_step(struct image_writer *writer, int *channels_first, enum stk_media media,
+                     const struct chain_step *step);
 /* Room for flow's tensor: want's own when it is of that shape (then it is the last step), else
  * scratch. STK_SHAPE: it is wanted, and of another shape. */
 stk_status flow_place(struct pipeline_state *state, const struct stk_tensor *want,
@@ -91,5 +100,15 @@ stk_status flow_place(struct pipeline_state *state, const struct stk_tensor *wan
 stk_status step_run(const struct pipeline *pipeline, struct pipeline_state *state, uint32_t step,
                     const struct step_params *params, const struct stk_tensor *want, int borrowed,
                     struct stk_flow *flow, struct stk_error *err);
+
+/* Draws the device half's parameters and writes all of them but the record. flow: what reaches the
+ * first step of the device, lengths known; becomes the result's. geometry: of its pixels; takes the
+ * steps that are folded. NULL: there are no pixels. */
+stk_status device_params_draw(const struct pipeline *pipeline, const struct pipeline_input *input,
+                              struct image_geometry *geometry, struct stk_flow *flow,
+                              struct stk_error *err);
+/* All of them, for pixels or a tensor that lands in its place. */
+stk_status device_params_set(const struct pipeline *pipeline, const struct pipeline_input *input,
+                             struct stk_flow *flow, struct stk_error *err);
 
 #endif

@@ -273,6 +273,56 @@ static void a_bad_file_has_a_remedy_whatever_it_is(void **state)
     }
 }
 
+/* (T, H, W, C) -> (C, T, H, W) of each float, element by element. */
+static void floats_in_the_form_of_pixels_are_laid_out(void **state)
+{
+    static const enum stk_dtype dtypes[] = {STK_F16, STK_BF16, STK_F32, STK_F64};
+    static const struct trial shapes[] = {{"Layout('CHW')", STK_F16, 3, {6, 5, 3}},
+                                          {"Layout('CHW')", STK_F16, 3, {6, 5, 2}},
+                                          {"Layout('CTHW')", STK_F16, 4, {4, 3, 5, 3}}};
+    (void)state;
+    for (size_t i = 0; i < 12; i++) {
+        struct trial trial = shapes[i % 3];
+        struct work work;
+        trial.dtype = dtypes[i / 3];
+        work_value(&work, &trial);
+        uint64_t size = stk_dtype_size(trial.dtype),
+                 channels = (uint64_t)trial.shape[trial.rank - 1];
+        uint64_t places = stk_tensor_size(&work.value) / size / channels;
+        const uint8_t *from = work.value.data;
+        assert_int_equal(work_new(&work, trial.chain), STK_OK);
+        assert_int_equal(work_run(&work, 0), STK_OK);
+        assert_int_equal(work.result.tensor.shape[0], channels);
+        const uint8_t *to = work.result.tensor.data;
+        for (uint64_t c = 0; c < channels; c++)
+            for (uint64_t at = 0; at < places; at++)
+                assert_memory_equal(to + (c * places + at) * size,
+                                    from + (at * channels + c) * size, size);
+        work_free(&work);
+    }
+}
+
+static void floats_are_pixels_for_nothing_but_layout(void **state)
+{
+    struct trial trial = {"", STK_F32, 3, {3, 5, 3}};
+    struct work work;
+    (void)state;
+    work_value(&work, &trial);
+    assert_int_equal(work_new(&work, "Resize(4) | Layout('CHW')"), STK_USAGE);
+    assert_int_equal(work_new(&work, "Layout('CHW') | RandomErasing"), STK_USAGE);
+    for (int i = 0; i < 45; i++)
+        ((float *)work.value.data)[i] = 1;
+    /* channels of a plain tensor come first, those of an image last */
+    assert_int_equal(work_new(&work, "Normalize((1, 2, 3), 1)"), STK_OK);
+    assert_int_equal(work_run(&work, 0), STK_OK);
+    assert_true(((float *)work.result.tensor.data)[1] == 0);
+    work_reset(&work);
+    assert_int_equal(work_new(&work, "Normalize((1, 2, 3), 1) | Layout('HWC')"), STK_OK);
+    assert_int_equal(work_run(&work, 0), STK_OK);
+    assert_true(((float *)work.result.tensor.data)[1] == -1);
+    work_free(&work);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -284,6 +334,8 @@ int main(void)
         cmocka_unit_test(a_fill_that_does_not_fit_the_channels_is_refused),
         cmocka_unit_test(an_array_that_is_not_aligned_is_refused),
         cmocka_unit_test(a_bad_file_has_a_remedy_whatever_it_is),
+        cmocka_unit_test(floats_in_the_form_of_pixels_are_laid_out),
+        cmocka_unit_test(floats_are_pixels_for_nothing_but_layout),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
