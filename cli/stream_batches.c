@@ -17,18 +17,29 @@ static int64_t now(void)
     return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
 }
 
-static void take(struct stream *stream, struct stk_batch *batch)
+/* EXIT_DONE, or the digest could not be made. */
+static int hash(struct stream *stream, struct stk_batch *batch)
 {
+    struct stk_error err;
+
+    if (stream->arguments->no_digest)
+        return EXIT_DONE;
+    stk_status status = stk_digest_add(&stream->digest, batch, &err);
+    /* Hashed again only after a resume: till then the two are the same. */
+    if (!status && stream->has_run_digest)
+        status = stk_digest_add(&stream->run_digest, batch, &err);
+    return status ? message_error(&err) : EXIT_DONE;
+}
+
+static int take(struct stream *stream, struct stk_batch *batch)
+{
+    int status = hash(stream, batch);
+
     stream->batches++;
     stream->samples += batch->real;
     stream->bytes += batch->bytes;
-    if (!stream->arguments->no_digest) {
-        stk_digest_add(&stream->digest, batch);
-        /* Hashed again only after a resume: till then the two are the same. */
-        if (stream->has_run_digest)
-            stk_digest_add(&stream->run_digest, batch);
-    }
     stk_batch_release(batch);
+    return status;
 }
 
 /* Draws the bar at most ten times a second; a call costs one reading of the clock. */
@@ -62,7 +73,7 @@ int stream_batches(struct stream *stream)
     while (!status && stream_goes_on(stream, epoch) && !interrupt_pending()) {
         switch (stk_loader_next_within(stream->loader, WAIT_NS, &batch, &err)) {
         case STK_OK:
-            take(stream, batch);
+            status = take(stream, batch);
             break;
         case STK_END:
             epoch++;

@@ -37,6 +37,27 @@ enum stk_ragged {
 
 enum stk_io { STK_IO_AUTO, STK_IO_PREAD, STK_IO_URING };
 
+/* Where batches are handed over. */
+enum stk_device {
+    STK_DEVICE_CPU,
+    STK_DEVICE_CUDA, /* in the memory of a GPU */
+    STK_DEVICE_AUTO  /* CUDA where there is a GPU; else the CPU, with a notice */
+};
+
+/* Whether the data itself lives on the device once it was there. */
+enum stk_resident {
+    STK_RESIDENT_NO,
+    STK_RESIDENT_AUTO, /* when it can and fits */
+    STK_RESIDENT_YES   /* refused with the reason when it cannot */
+};
+
+/* Who decodes JPEG for a device. The pixels of the two differ by a level or two. */
+enum stk_decode {
+    STK_DECODE_AUTO, /* both at once, each the share that its speed allows */
+    STK_DECODE_CPU,
+    STK_DECODE_GPU
+};
+
 /* What is done with the values of one field; see pipeline.h for the text. */
 struct stk_field_chain {
     const char *field; /* by its name in the dataset */
@@ -69,6 +90,13 @@ struct stk_loader_options {
     /* Done with whole batches: "MixUp(alpha=0.2, classes=10, image=jpg, label=cls) | CutMix(...)".
      * The label becomes float32 (B, classes). NULL: none. */
     const char *batch_transforms;
+    enum stk_device device;
+    uint32_t device_number;
+    /* Bytes on the device for batches made ahead and for resident data; 0: a gigabyte for batches
+     * made ahead, and half of what is free for resident data. */
+    uint64_t device_memory;
+    enum stk_resident resident;
+    enum stk_decode decode;
 };
 
 /* One field of a batch. */
@@ -85,7 +113,9 @@ struct stk_batch_field {
     const uint8_t *present;         /* optional fields: (B) 0 or 1; else NULL */
 };
 
-/* B samples. Owned by the caller until released; the memory is reused after that. */
+/* B samples. Owned by the caller until released; the memory is reused after that. On a device
+ * tensor, lengths, offsets, items' data, present and mask are there, and nothing of them may be
+ * touched before stk_batch_use; bytes and samples are always the CPU's. */
 struct stk_batch {
     uint64_t epoch, step;
     uint64_t end;   /* the epoch's position, in samples of all ranks, after this step */
@@ -96,11 +126,28 @@ struct stk_batch {
     const uint64_t *samples; /* number in the index of each place; STK_NOWHERE where masked */
     const uint8_t *mask;     /* last=MASK: (count) 0 or 1; else NULL */
     uint64_t bytes;          /* of data delivered */
+    int32_t device;          /* number of the CUDA device; -1: the memory of the CPU */
 };
 
 struct stk_wait {
-    double fetch, fill, consumer; /* seconds: the caller waited for reads, for decoding; the loader
-                                     was full and waited for the caller */
+    double fetch, fill, ship, consumer; /* seconds: the caller waited for reads, for decoding, for
+                                           the device; the loader was full and waited for the caller
+                                         */
+};
+
+/* What a loader with a device has done there; all zero without one. */
+struct stk_device_stats {
+    char name[96];
+    uint64_t held_bytes,
+        peak_bytes; /* batches made ahead and resident data: within device_memory */
+    uint64_t caller_bytes, caller_peak_bytes; /* in batches the caller has not released */
+    uint64_t shipped_bytes;                   /* copied to the device */
+    uint64_t pinned_bytes;                    /* of the CPU's memory, locked for copies */
+    uint64_t pageable_batches; /* copied from memory that could not be locked: slowly */
+    uint64_t resident_bytes, resident_samples; /* data that lives on the device by now */
+    uint64_t resident_batches;                 /* made without the CPU's data */
+    uint64_t gpu_decoded, cpu_decoded;         /* images */
+    double decode_share; /* of images that are for the GPU's decoder: 0 to 1 */
 };
 
 struct stk_loader_stats {
@@ -112,6 +159,7 @@ struct stk_loader_stats {
     uint64_t reads, merged_reads, mapped_copies, chunks_decoded;
     uint32_t threads;
     const char *io; /* "pread" or "io_uring" */
+    struct stk_device_stats device;
 };
 
 struct stk_quarantined {
@@ -139,6 +187,18 @@ STK_API STK_CHECK stk_status stk_loader_next(struct stk_loader *loader, struct s
 STK_API STK_CHECK stk_status stk_loader_next_within(struct stk_loader *loader, int64_t timeout_ns,
                                                     struct stk_batch **out, struct stk_error *err);
 STK_API void stk_batch_release(struct stk_batch *batch);
+/* A batch on a device: what the stream (a CUstream; NULL is the default stream) is given from now
+ * on waits until the batch is there, and its memory is not used again before what the stream holds
+ * at release is done. Once for every stream that works on the batch. Any thread. STK_USAGE while
+ * the stream is captured into a graph. Batches of the CPU: nothing happens. */
+STK_API STK_CHECK stk_status stk_batch_use(struct stk_batch *batch, void *stream,
+                                           struct stk_error *err);
+/* The same for whichever batch of this loader holds the address; STK_NOT_FOUND: none does. */
+STK_API STK_CHECK stk_status stk_loader_use(struct stk_loader *loader, const void *address,
+                                            void *stream, struct stk_error *err);
+/* Copies bytes of a batch, wherever it is, into the CPU's memory, and waits for them. */
+STK_API STK_CHECK stk_status stk_batch_copy_out(struct stk_batch *batch, void *to, const void *from,
+                                                uint64_t size, struct stk_error *err);
 /* Wakes a waiting next; any thread. */
 STK_API void stk_loader_cancel(struct stk_loader *loader);
 

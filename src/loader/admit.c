@@ -5,7 +5,9 @@
 #include "base/checked.h"
 #include "base/fail.h"
 #include "base/memory.h"
+#include "loader/device_decode.h"
 #include "loader/fill_stage.h"
+#include "loader/resident.h"
 
 /* --- what a batch needs ----------------------------------------------------------------------- */
 
@@ -19,7 +21,7 @@ static void admit_runs(const struct stk_loader *loader, struct slot *slot)
             const struct extent *extent = &slot->extents[(uint64_t)i * fields + f];
             struct box_need *need = &slot->need[f];
             const struct field_layout *layout = &loader->layout.fields[f];
-            if (layout->place == PLACE_DENSE || layout->pipeline || extent->object == EXTENT_NONE)
+            if (!layout_runs(layout) || extent->object == EXTENT_NONE)
                 continue;
             slot->run_at[(uint64_t)i * fields + f] = need->run;
             if (!checked_add(need->run, box_round_up(extent->length), &need->run))
@@ -52,6 +54,9 @@ static int admit_list_chunks(const struct stk_loader *loader, struct slot *slot)
     uint64_t values = (uint64_t)slot->share.real * loader->layout.field_count;
     for (uint64_t v = 0; v < values; v++) {
         uint32_t object = slot->extents[v].object;
+        if (loader->resident &&
+            resident_has(loader->resident, slot->samples[v / loader->layout.field_count]))
+            continue; /* its bytes are not needed */
         if (object >= objects && object < EXTENT_VALUE && !slot_add_chunk(slot, object - objects))
             return 0;
     }
@@ -137,10 +142,8 @@ static void slot_open(struct slot *slot)
 /* One of a slot's parts is done; under lock. */
 static void slot_pass_on(struct stk_loader *loader, struct slot *slot)
 {
-    if (fill_part_done(loader, slot)) {
-        atomic_store_explicit(&slot->done, 1, memory_order_release);
-        pthread_cond_broadcast(&loader->ready);
-    }
+    if (fill_part_done(loader, slot))
+        loader_complete(loader, slot);
 }
 
 /* The batch's samples and extents, where admission needs them. */
@@ -196,6 +199,8 @@ static void admit_publish(struct stk_loader *loader, struct slot *slot)
     for (uint32_t i = 0; i < slot->chunk_count; i++)
         slot->fetching |= !chunk_cache_ready(loader->chunks, slot->chunks[i]);
     atomic_store_explicit(&slot->reads, 0, memory_order_relaxed);
+    atomic_store_explicit(&slot->found, 0, memory_order_relaxed);
+    device_decode_clear(loader->decode, (uint32_t)(slot - loader->slots));
     atomic_store_explicit(&slot->pending, spans + 1, memory_order_relaxed);
     if (!slot->fetching)
         slot_open(slot);
@@ -216,10 +221,9 @@ static void admit_move_on(struct stk_loader *loader, const struct slot *slot)
 static int admit_as_error(struct stk_loader *loader, struct slot *slot, const struct stk_error *err)
 {
     slot_add_bad(slot, &(struct slot_bad){.substitute = STK_NOWHERE, .error = *err});
-    atomic_store_explicit(&slot->done, 1, memory_order_release);
     atomic_store_explicit(&loader->admitted, loader->admitted + 1, memory_order_release);
     admit_move_on(loader, slot);
-    pthread_cond_broadcast(&loader->ready);
+    loader_complete(loader, slot);
     return 1;
 }
 
@@ -234,6 +238,7 @@ int admit_next(struct stk_loader *loader)
     slot->epoch = loader->admit_epoch;
     slot->position = loader->admit_position;
     atomic_store_explicit(&slot->done, 0, memory_order_relaxed);
+    slot->filled = 0;
     plan_share(loader->plan, slot->position, &slot->share);
     if (admit_resolve(loader, slot, &err))
         return oldest ? admit_as_error(loader, slot, &err) : 0;

@@ -6,7 +6,7 @@
 #include "base/half.h"
 #include "base/memory.h"
 #include "base/name_guess.h"
-#include "transform/mix_transform.h"
+#include "transform/mix_device.h"
 
 #define BATCH_KEY UINT64_C(0x6261746368) /* "batch": apart from the keys of samples */
 
@@ -20,6 +20,7 @@ struct mix_step {
 
 struct batch_transform {
     struct chain chain;
+    int device; /* images are mixed there */
     struct mix_step steps[CHAIN_MAX_STEPS];
 };
 
@@ -34,9 +35,11 @@ static const char *field_name(const struct layout *layout, uint32_t f)
 static struct stk_flow field_flow(const struct field_layout *field)
 {
     struct stk_flow flow = {.media = STK_MEDIA_TENSOR, .real = -1};
-    if (field->pipeline)
+    if (field->cut)
+        flow = *pipeline_device_out(field->cut);
+    else if (field->pipeline)
         flow = *pipeline_out(field->pipeline);
-    flow.tensor = field->shape;
+    flow.tensor = field->made;
     return flow;
 }
 
@@ -190,7 +193,8 @@ static stk_status make_step(struct batch_transform *transform, uint32_t i, struc
         status = spread_label(layout, step, err);
     if (status)
         return status;
-    uint64_t image = layout->fields[step->image].item, label = layout->fields[step->label].item;
+    uint64_t image = layout->device ? 0 : layout->fields[step->image].item,
+             label = layout->fields[step->label].item;
     layout->mix = image > layout->mix ? image : layout->mix;
     layout->mix = label > layout->mix ? label : layout->mix;
     return STK_OK;
@@ -203,6 +207,7 @@ stk_status batch_transform_new(struct batch_transform **out, struct layout *layo
     *out = NULL;
     if (!transform)
         return fail_memory(err, sizeof *transform);
+    transform->device = layout->device;
     stk_status status = chain_parse(&transform->chain, chain, NULL, err);
     for (uint32_t i = 0; !status && i < transform->chain.count; i++)
         status = make_step(transform, i, layout, err);
@@ -312,20 +317,27 @@ static void mix_image(const struct mix_step *step, const struct mix_params *para
         mix_values(dtype, own, other, size / stk_dtype_size(dtype), params->lam);
 }
 
-static void run_step(const struct mix_step *step, const struct mix_params *params,
-                     struct slot *slot)
+/* From the last to the first, each finds the one before it unchanged; but for the first, whose
+ * other is the last. */
+static void mix_images(const struct mix_step *step, const struct mix_params *params,
+                       struct slot *slot)
 {
     const struct stk_tensor *images = &slot->box->fields[step->image].tensor;
-    const struct stk_tensor *labels = &slot->box->fields[step->label].tensor;
-    uint32_t real = slot->share.real, count = slot->share.count;
-    uint64_t size = stk_tensor_size(images) / count, classes = (uint64_t)labels->shape[1];
+    uint32_t real = slot->share.real;
+    uint64_t size = stk_tensor_size(images) / slot->share.count;
     uint8_t *image = images->data;
-    float *label = labels->data;
-    /* From the last to the first, each finds the one before it unchanged; but for the first, whose
-     * other is the last. */
     memcpy(slot->mix, image + size * (real - 1), size);
     for (uint32_t i = real; i-- > 0;)
         mix_image(step, params, image + size * i, i ? image + size * (i - 1) : slot->mix, size);
+}
+
+static void mix_labels(const struct mix_step *step, const struct mix_params *params,
+                       struct slot *slot)
+{
+    const struct stk_tensor *labels = &slot->box->fields[step->label].tensor;
+    uint32_t real = slot->share.real;
+    uint64_t classes = (uint64_t)labels->shape[1];
+    float *label = labels->data;
     memcpy(slot->mix, label + classes * (real - 1), classes * sizeof *label);
     for (uint32_t i = real; i-- > 0;)
         mix_f32(label + classes * i,
@@ -333,15 +345,48 @@ static void run_step(const struct mix_step *step, const struct mix_params *param
                 params->lam);
 }
 
-void batch_transform_run(const struct batch_transform *transform, struct slot *slot, uint64_t seed)
+/* What step i does to the slot's batch; lam 1: nothing. */
+static struct mix_params draw_step(const struct batch_transform *transform, uint32_t i,
+                                   const struct slot *slot, uint64_t seed)
 {
+    const struct mix_step *step = &transform->steps[i];
+    struct mix_params params = {.lam = 1};
     uint64_t key =
         random_key(random_key(random_key(seed, slot->epoch), slot->share.first), BATCH_KEY);
-    for (uint32_t i = 0; i < transform->chain.count && slot->share.real > 1; i++) {
-        const struct mix_step *step = &transform->steps[i];
-        struct mix_params params = {0};
+    if (slot->share.real > 1)
         step->ops->draw(step->args, random_key(key, i), &step->flow, &params);
-        if (params.lam < 1)
-            run_step(step, &params, slot);
+    return params;
+}
+
+void batch_transform_run(const struct batch_transform *transform, struct slot *slot, uint64_t seed)
+{
+    for (uint32_t i = 0; i < transform->chain.count; i++) {
+        struct mix_params params = draw_step(transform, i, slot, seed);
+        if (params.lam >= 1)
+            continue;
+        if (!transform->device)
+            mix_images(&transform->steps[i], &params, slot);
+        mix_labels(&transform->steps[i], &params, slot);
     }
+}
+
+stk_status batch_transform_run_device(const struct batch_transform *transform,
+                                      const struct slot *slot, uint64_t seed,
+                                      const struct batch_transform_device *device,
+                                      struct stk_error *err)
+{
+    stk_status status = STK_OK;
+    for (uint32_t i = 0; i < transform->chain.count && !status; i++) {
+        const struct mix_step *step = &transform->steps[i];
+        struct mix_params params = draw_step(transform, i, slot, seed);
+        const struct mix_device_run run = {.ops = step->ops,
+                                           .params = &params,
+                                           .flow = &step->flow,
+                                           .images = device->values(device->user, step->image),
+                                           .count = slot->share.real,
+                                           .stream = device->stream};
+        if (params.lam < 1)
+            status = mix_device_run(device->gpu, &run, err);
+    }
+    return status;
 }

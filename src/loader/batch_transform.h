@@ -16,7 +16,21 @@ STK_CHECK stk_status batch_transform_new(struct batch_transform **out, struct la
                                          const char *chain, struct stk_error *err);
 void batch_transform_free(struct batch_transform *transform);
 
-/* The slot's last span is done. What is drawn depends on seed, epoch and position alone. */
+/* The slot's last span is done. What is drawn depends on seed, epoch and position alone. With a
+ * device only labels are mixed here, and images by batch_transform_run_device once they are there.
+ */
 void batch_transform_run(const struct batch_transform *transform, struct slot *slot, uint64_t seed);
+
+/* Where a batch lies on the device. */
+struct batch_transform_device {
+    struct gpu *gpu;
+    struct gpu_stream *stream;
+    gpu_address (*values)(void *user, uint32_t field);
+    void *user;
+};
+STK_CHECK stk_status batch_transform_run_device(const struct batch_transform *transform,
+                                                const struct slot *slot, uint64_t seed,
+                                                const struct batch_transform_device *device,
+                                                struct stk_error *err);
 
 #endif

@@ -7,6 +7,7 @@
 #include "base/checked.h"
 #include "base/fail.h"
 #include "base/memory.h"
+#include "loader/device_pool.h"
 
 struct box_extra {
     struct box_extra *next;
@@ -23,6 +24,8 @@ struct box_pool {
     uint32_t holders;    /* under lock: the loader, and each box outside the free list */
     int closed;          /* under lock */
     struct stk_dataset *dataset;
+    struct gpu *gpu; /* boxes are locked for it; NULL: none */
+    _Atomic uint64_t pinned;
     struct budget budget;
     struct budget caller; /* what the caller holds: counted, never refused */
 };
@@ -39,6 +42,41 @@ stk_status box_pool_new(struct box_pool **out, struct stk_dataset *dataset, uint
     (*out)->holders = 1;
     (*out)->dataset = stk_dataset_keep(dataset);
     return STK_OK;
+}
+
+void box_pool_pin(struct box_pool *pool, struct gpu *gpu)
+{
+    pool->gpu = gpu_keep(gpu);
+}
+
+uint64_t box_pool_pinned(struct box_pool *pool)
+{
+    return atomic_load(&pool->pinned);
+}
+
+/* A box is locked once, when it is made. */
+static void box_pin(struct box *box)
+{
+    struct box_pool *pool = box->pool;
+    if (!pool->gpu || gpu_enter(pool->gpu, NULL))
+        return;
+    box->pinned = !gpu_pin(pool->gpu, box, box->size, NULL);
+    gpu_leave(pool->gpu);
+    atomic_fetch_add(&pool->pinned, box->pinned ? box->size : 0);
+}
+
+static void box_unmap(struct box *box)
+{
+    struct box_pool *pool = box->pool;
+    if (box->pinned) {
+        int entered = !gpu_enter(pool->gpu, NULL); /* else CUDA is gone, and with it the lock */
+        if (entered)
+            gpu_unpin(pool->gpu, box);
+        if (entered)
+            gpu_leave(pool->gpu);
+        atomic_fetch_sub(&pool->pinned, box->size);
+    }
+    memory_unmap(box, box->size);
 }
 
 /* counted: the budget that it is in. */
@@ -60,6 +98,7 @@ static void pool_unlock(struct box_pool *pool)
     if (last) {
         pthread_mutex_destroy(&pool->lock);
         stk_dataset_close(pool->dataset);
+        gpu_close(pool->gpu);
         memory_free(pool);
     }
 }
@@ -70,7 +109,7 @@ static void pool_drop_free(struct box_pool *pool)
     while (pool->free) {
         struct box *next = pool->free->next;
         budget_give(&pool->budget, pool->free->size);
-        memory_unmap(pool->free, pool->free->size);
+        box_unmap(pool->free);
         pool->free = next;
     }
     pool->free_count = 0;
@@ -146,6 +185,8 @@ static void cut_field(struct cutter *cutter, const struct field_layout *layout, 
         field->tensor.data = cut(cutter, count, layout->item);
         if (layout->pads)
             field->lengths = cut(cutter, count, sizeof(int64_t));
+        if (layout->keeps_encoded)
+            *run = cut(cutter, 1, need->run);
         return;
     }
     if (layout->place == PLACE_BYTES) {
@@ -177,18 +218,27 @@ static uint64_t box_walk(struct box *box, const struct layout *layout, uint32_t 
     cut(&cutter, 1, sizeof *box);
     struct stk_batch_field *fields = cut(&cutter, layout->field_count, sizeof *fields);
     uint8_t **runs = cut(&cutter, layout->field_count, sizeof *runs);
+    uint8_t **params = cut(&cutter, layout->field_count, sizeof *params);
+    uint64_t **home = cut(&cutter, layout->field_count, sizeof *home);
     uint64_t *samples = cut(&cutter, count, sizeof *samples);
     uint8_t *mask = layout->mask ? cut(&cutter, count, 1) : NULL;
     for (uint32_t f = 0; f < layout->field_count; f++) {
         uint8_t *run = NULL;
         cut_field(&cutter, &layout->fields[f], count, need ? &need[f] : &nothing,
                   box ? &fields[f] : &unused, &run);
-        if (box)
-            runs[f] = run;
+        uint8_t *beside = cut(&cutter, count, layout->fields[f].params);
+        uint64_t *places = layout->fields[f].resident ? cut(&cutter, count, sizeof *places) : NULL;
+        if (!box)
+            continue;
+        runs[f] = run;
+        params[f] = beside;
+        home[f] = places;
     }
     if (box) {
         box->fields = fields;
         box->runs = runs;
+        box->params = params;
+        box->home = home;
         box->samples = samples;
         box->mask = mask;
     }
@@ -208,7 +258,8 @@ void box_arrange(struct box *box, const struct layout *layout, uint32_t count,
                                     .field_count = layout->field_count,
                                     .fields = box->fields,
                                     .samples = box->samples,
-                                    .mask = box->mask};
+                                    .mask = box->mask,
+                                    .device = -1};
 }
 
 /* Under lock: unlinks the first free box that is large enough, but not wastefully so. */
@@ -243,6 +294,7 @@ static struct box *box_new(struct box_pool *pool, uint64_t size, enum box_urgenc
     memset(box, 0, sizeof *box);
     box->pool = pool;
     box->size = size;
+    box_pin(box);
     return box;
 }
 
@@ -282,6 +334,10 @@ void stk_batch_release(struct stk_batch *batch)
 {
     if (!batch)
         return;
+    if (batch->device >= 0) {
+        device_slot_release((struct device_slot *)batch);
+        return;
+    }
     struct box *box = (struct box *)batch;
     struct box_pool *pool = box->pool;
     budget_give(&pool->caller, box->size);
@@ -291,7 +347,7 @@ void stk_batch_release(struct stk_batch *batch)
     if (!pool->closed && pool->free_count < POOL_KEEPS && budget_try(&pool->budget, box->size))
         pool_push(pool, box);
     else
-        memory_unmap(box, box->size);
+        box_unmap(box);
     pool_unlock(pool);
 }
 

@@ -11,6 +11,7 @@
 
 #include "stoker/loader.h"
 #include "dataset/dataset_view.h"
+#include "gpu/gpu.h"
 #include "pipeline/pipeline.h"
 #include "work/budget.h"
 
@@ -43,6 +44,16 @@ struct field_layout {
     uint64_t rows;                      /* of a whole value */
     uint64_t row, to_row;               /* bytes of a stored row, and of one in the batch */
     uint64_t rows_at; /* where they are read to in a span's memory; STK_NOWHERE: into the place */
+    /* With a device: */
+    /* The chain that the device half is the end of: the pipeline, or one of which all is left to
+     * the device, so that values are taken as they are stored. NULL: none */
+    struct pipeline *cut;
+    struct stk_tensor made; /* DENSE: of one sample once the device half has run; else `shape` */
+    uint64_t made_item;     /* its bytes */
+    uint32_t params;        /* bytes a sample for the device half; 0: there is none */
+    int keeps_encoded; /* images that the device may decode: their stored bytes go into the field's
+                          run of the box, and stay there until the batch was shipped */
+    int resident;      /* values may come from the device's own copy: see resident.h */
 };
 
 struct layout {
@@ -61,7 +72,15 @@ struct layout {
     uint64_t encoded;   /* most stored bytes of one sample in fields with a pipeline */
     uint64_t decoded;   /* bytes of one sample while it is in the works, roughly */
     uint64_t mix;       /* bytes that transforms of batches need beside each */
+    int device;         /* some work is left to a device */
+    int aims;           /* some field has params but no pipeline: they are drawn alone */
 };
+
+/* Not 0: the lengths of the field's stored values decide a box's size. */
+static inline int layout_runs(const struct field_layout *field)
+{
+    return field->keeps_encoded || (field->place != PLACE_DENSE && !field->pipeline);
+}
 
 /* What the variable fields of one batch need. */
 struct box_need {
@@ -82,12 +101,17 @@ struct box {
     struct stk_batch batch; /* first: the caller's pointer is the box's */
     struct box_pool *pool;
     uint64_t size;           /* of the mapping */
+    int pinned;              /* locked for copies to a device */
     struct box *next;        /* in the pool */
     struct box_extra *extra; /* under the pool's lock, as its size */
     uint64_t extra_size;
     /* for whoever fills it, by field */
     struct stk_batch_field *fields;
     uint8_t **runs; /* where the values of a variable field lie */
+    /* With a device, by field; NULL where a field has none: */
+    uint8_t **params; /* [count * layout->params] of the device half */
+    uint64_t **home;  /* [count] where a value lies in the device's own copy of the data, in bytes;
+                         STK_NOWHERE: it is in the box, and lands with it */
     uint64_t *samples;
     uint8_t *mask;
 };
@@ -97,6 +121,10 @@ struct box_pool;
 /* The dataset is kept until the pool is gone: batches name its fields. */
 STK_CHECK stk_status box_pool_new(struct box_pool **out, struct stk_dataset *dataset,
                                   uint64_t limit, struct stk_error *err);
+/* Boxes are locked in memory for copies to this device from now on; where that is refused they are
+ * used as they are. */
+void box_pool_pin(struct box_pool *pool, struct gpu *gpu);
+uint64_t box_pool_pinned(struct box_pool *pool); /* bytes that are locked now */
 /* The loader goes away: free boxes are unmapped now, the others as they are released. */
 void box_pool_close(struct box_pool *pool);
 /* Lets go of the boxes that nobody uses. */

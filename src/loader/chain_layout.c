@@ -186,6 +186,20 @@ static stk_status refuse_rank(const struct field_layout *layout, struct stk_erro
                 STK_MAX_RANK - 1);
 }
 
+/* A chain of which nothing is left for the host: the field is taken as it is stored. */
+static int leave_to_device(struct field_layout *layout, const struct layout_request *request)
+{
+    const struct dataset_field *field = layout->field;
+    int dense = request->options->ragged == STK_RAGGED_ERROR ||
+                field->min_length == field->max_length || field->gather;
+    if (pipeline_params_size(layout->pipeline))
+        layout->cut = layout->pipeline;
+    if (!layout->cut || !dense || !pipeline_ships_stored(layout->cut))
+        return 0;
+    layout->pipeline = NULL;
+    return 1;
+}
+
 stk_status chain_layout_field(struct field_layout *layout, uint32_t f,
                               const struct layout_request *request, struct stk_error *err)
 {
@@ -200,8 +214,13 @@ stk_status chain_layout_field(struct field_layout *layout, uint32_t f,
     const struct pipeline_options options = {.chain = chain,
                                              .plugins = request->plugins,
                                              .media = field->field.media,
-                                             .tensor = stored_shape(field)};
+                                             .tensor = stored_shape(field),
+                                             .device = request->device,
+                                             .early =
+                                                 request->options->resident == STK_RESIDENT_YES};
     stk_status status = pipeline_new(&layout->pipeline, &options, err);
+    if (!status && leave_to_device(layout, request))
+        return STK_OK;
     if (!status)
         status = choose_place(layout, f, request, err);
     if (!status)

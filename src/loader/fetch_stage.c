@@ -6,6 +6,7 @@
 #include "base/fail.h"
 #include "loader/fill_stage.h"
 #include "loader/media_stage.h"
+#include "loader/resident.h"
 
 /* Where maps reach the disk, values from this size on are read: a queue keeps a disk busier than
  * faults. */
@@ -23,7 +24,10 @@ static void piece_aim(struct piece *piece, struct span *span, const struct field
     const struct stk_batch_field *field = &slot->box->fields[f];
     piece->head = slot_side(slot, layout, place);
     piece->head_len = layout->side;
-    if (layout->pipeline) { /* where it goes is known when all of the span are: media_place */
+    if (layout->keeps_encoded) {
+        piece->head_len = 0;
+        slot->from[piece->value] = piece->to = slot->box->runs[f] + slot->run_at[piece->value];
+    } else if (layout->pipeline) { /* where is known when all of the span are: media_place */
         slot->run_at[piece->value] = span->encoded_used;
         span->encoded_used += box_round_up(piece->length);
     } else if (layout->place != PLACE_DENSE) {
@@ -110,7 +114,8 @@ static enum how fetch_value(struct worker *worker, struct span *span, uint32_t p
     slot->from[value] = NULL;
     if (extent->length == 0)
         return HOW_PLACED;
-    if (loader->mapped && (extent->length < READ_WHEN_COLD || !worker->cold)) {
+    if (loader->mapped && extent->length <= loader->map_most &&
+        (extent->length < READ_WHEN_COLD || !worker->cold)) {
         const uint8_t *map = map_of(worker, f, extent->object);
         if (map && worker->cold)
             map_ask(map + extent->offset, extent->length);
@@ -221,19 +226,31 @@ void fetch_done(struct store_read *read)
                 HOW_ODD; /* alone it may be good, or has words */
 }
 
-static stk_status fetch_resolve(struct worker *worker, struct span *span)
+/* Which samples, where they lie, and how many of them the device has already. Those of tensors need
+ * not even be looked up. */
+static stk_status fetch_resolve(struct worker *worker, struct span *span, uint32_t *found)
 {
     struct stk_loader *loader = worker->loader;
     struct slot *slot = span->slot;
-    if (loader->early)
-        return STK_OK;
-    struct plan_range range = {slot->epoch, slot->share.first + span->first, span->count};
-    stk_status status = plan_samples(loader->plan, NULL, &range, slot->samples + span->first, NULL);
-    if (status)
-        return status;
-    return dataset_resolve(
-        loader->dataset, slot->samples + span->first, span->count, worker->resolve,
-        slot->extents + (uint64_t)span->first * loader->layout.field_count, NULL);
+    uint64_t *samples = slot->samples + span->first;
+    struct extent *extents = slot->extents + (uint64_t)span->first * loader->layout.field_count;
+    struct resident_span look = {slot->box, span->first, span->count, samples, NULL};
+    int windows = loader->resident && resident_needs_extents(loader->resident);
+    stk_status status = STK_OK;
+    *found = 0;
+    if (!loader->early) {
+        struct plan_range range = {slot->epoch, slot->share.first + span->first, span->count};
+        status = plan_samples(loader->plan, NULL, &range, samples, NULL);
+    }
+    if (!status && loader->resident && !windows)
+        *found = resident_find(loader->resident, &look);
+    if (!status && !loader->early && *found < span->count)
+        status =
+            dataset_resolve(loader->dataset, samples, span->count, worker->resolve, extents, NULL);
+    look.extents = extents;
+    if (!status && windows)
+        *found = resident_find(loader->resident, &look);
+    return status;
 }
 
 /* Most values are like the one before: whole, and in the same mapped object. */
@@ -243,6 +260,10 @@ static void fetch_sample(struct worker *worker, struct span *span, uint32_t plac
     struct slot *slot = span->slot;
     uint32_t value = place * layout->field_count, before = span->piece_count;
     for (uint32_t f = 0; f < layout->field_count; f++, value++) {
+        if (layout->fields[f].resident && slot->box->home[f][place] != STK_NOWHERE) {
+            slot->how[value] = HOW_READY;
+            continue;
+        }
         const struct extent *extent = &slot->extents[value];
         const struct known_map *known = &worker->maps[f];
         if (extent->object == known->object && extent->length == layout->fields[f].full &&
@@ -256,20 +277,55 @@ static void fetch_sample(struct worker *worker, struct span *span, uint32_t plac
         pieces_sort(span->pieces + before, span->piece_count - before);
 }
 
+/* Not 0: the device has all that the span's samples consist of. */
+static int span_is_found(const struct layout *layout, const struct span *span, uint32_t found)
+{
+    int all = found == span->count;
+    for (uint32_t f = 0; f < layout->field_count && all; f++)
+        all = layout->fields[f].resident;
+    return all;
+}
+
+/* What was resolved, value by value. */
+static void fetch_values(struct worker *worker, struct span *span, uint32_t found)
+{
+    struct slot *slot = span->slot;
+    uint32_t fields = worker->loader->layout.field_count;
+    uint8_t *how = slot->how + (uint64_t)span->first * fields;
+    if (found)
+        atomic_fetch_add_explicit(&slot->found, found, memory_order_relaxed);
+    if (span_is_found(&worker->loader->layout, span, found)) {
+        memset(how, HOW_READY, (size_t)span->count * fields);
+        return;
+    }
+    for (uint32_t f = 0; f < fields; f++)
+        worker->maps[f].object = EXTENT_NONE;
+    for (uint32_t i = 0; i < span->count; i++)
+        fetch_sample(worker, span, span->first + i);
+}
+
+/* They will be read one by one, and say what is wrong. */
+static void fetch_failed(struct worker *worker, struct span *span)
+{
+    uint32_t fields = worker->loader->layout.field_count;
+    struct slot *slot = span->slot;
+    memset(slot->how + (uint64_t)span->first * fields, HOW_ODD, (size_t)span->count * fields);
+    for (uint32_t i = 0; i < span->count && worker->loader->resident; i++)
+        resident_land(worker->loader->resident, slot->box, span->first + i);
+}
+
 void fetch_step(struct worker *worker, struct span *span)
 {
     int64_t begin = trace_begin(worker->ring);
     struct slot *slot = span->slot;
-    uint32_t fields = worker->loader->layout.field_count;
-    stk_status status = fetch_resolve(worker, span);
+    uint32_t found;
+    stk_status status = fetch_resolve(worker, span, &found);
     span->piece_count = span->read_count = span->open = span->copies = 0;
     span->encoded_used = 0;
-    for (uint32_t f = 0; f < fields; f++)
-        worker->maps[f].object = EXTENT_NONE;
-    for (uint32_t i = 0; i < span->count && !status; i++)
-        fetch_sample(worker, span, span->first + i);
     if (status)
-        memset(slot->how + (uint64_t)span->first * fields, HOW_ODD, (size_t)span->count * fields);
+        fetch_failed(worker, span);
+    else
+        fetch_values(worker, span, found);
     if (span->encoded_used)
         media_place(worker, span);
     if (span->piece_count) {

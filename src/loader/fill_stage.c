@@ -9,7 +9,9 @@
 #include "base/memory.h"
 #include "base/shape.h"
 #include "loader/batch_transform.h"
+#include "loader/device_decode.h"
 #include "loader/media_stage.h"
+#include "loader/resident.h"
 #include "store/guard.h"
 
 #define SUBSTITUTE_TRIES 16
@@ -309,6 +311,8 @@ static void value_missing(const struct layout *layout, struct slot *slot, uint32
         memset((uint8_t *)field->tensor.data + shape->item * place, 0, shape->item);
     if (shape->place == PLACE_DENSE && shape->pads)
         box_lengths(field)[place] = 0;
+    if (shape->params)
+        memset(slot->box->params[f] + (uint64_t)shape->params * place, 0, shape->params);
     if (shape->place == PLACE_DENSE)
         return;
     if (shape->place == PLACE_BYTES)
@@ -455,6 +459,10 @@ static stk_status fill_alone(struct worker *worker, struct slot *slot, uint32_t 
 {
     struct stk_loader *loader = worker->loader;
     stk_status status = STK_OK;
+    if (loader->decode)
+        device_decode_forget(loader->decode, (uint32_t)(slot - loader->slots), place);
+    if (loader->resident && resident_land(loader->resident, slot->box, place))
+        atomic_fetch_sub_explicit(&slot->found, 1, memory_order_relaxed);
     if (!worker->reader)
         status = worker_reader_new(worker, err);
     if (!status)
@@ -492,8 +500,8 @@ static int is_of_the_sample(stk_status status)
            status == STK_UNSUPPORTED;
 }
 
-static void fill_bad(struct worker *worker, struct slot *slot, uint32_t place,
-                     const struct stk_error *error)
+void fill_bad(struct worker *worker, struct slot *slot, uint32_t place,
+              const struct stk_error *error)
 {
     struct stk_loader *loader = worker->loader;
     struct slot_bad bad = {.place = place, .substitute = STK_NOWHERE, .error = *error};
@@ -566,6 +574,8 @@ void fill_step(struct worker *worker, struct span *span)
         for (uint32_t i = span->first;
              i < span->first + span->count && !fill_is_over(worker->loader); i++)
             fill_sample(worker, span, i);
+    if (worker->loader->layout.aims)
+        media_aim(worker, span);
     if (worker->loader->layout.gathers)
         window_gather_fence();
     if (worker->loader->layout.pipelines)

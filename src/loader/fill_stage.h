@@ -15,6 +15,11 @@
  * taken for cold. */
 void fill_look_for_faults(struct worker *worker, uint64_t bytes, int64_t ns);
 
+/* A sample that cannot be delivered: another takes its place, or the slot has an entry. Any thread
+ * that has the place; worker: its reader and rooms are used. */
+void fill_bad(struct worker *worker, struct slot *slot, uint32_t place,
+              const struct stk_error *error);
+
 /* Needs no thread; run when all reads of the span are back. */
 void fill_step(struct worker *worker, struct span *span);
 /* One part of a slot is finished. 1: it was the last, and the batch is complete; the caller stores

@@ -103,6 +103,17 @@ static void sum_pipeline(struct layout *layout, const struct field_layout *field
     layout->decoded += 2 * works + field->item;
 }
 
+/* What the caller sees of it. */
+static void field_made(struct field_layout *field)
+{
+    field->made = field->shape;
+    if (field->cut) {
+        field->params = pipeline_params_size(field->cut);
+        field->made = pipeline_device_out(field->cut)->tensor;
+    }
+    field->made_item = field->place == PLACE_DENSE ? stk_tensor_size(&field->made) : 0;
+}
+
 static stk_status layout_add(struct layout *layout, uint32_t f,
                              const struct layout_request *request, struct stk_error *err)
 {
@@ -115,8 +126,10 @@ static stk_status layout_add(struct layout *layout, uint32_t f,
         status = field_init(field, request->options->ragged, err);
     if (status)
         return status;
+    field_made(field);
+    layout->aims |= field->params && !field->pipeline;
     field_init_rows(field, &layout->rows);
-    layout->variable |= field->place != PLACE_DENSE && !field->pipeline;
+    layout->variable |= layout_runs(field);
     layout->optional |= field->field->field.optional;
     layout->gathers |= field->gather != NULL;
     layout->item += field->item;
@@ -138,7 +151,8 @@ stk_status layout_init(struct layout *layout, const struct layout_request *reque
                        struct stk_error *err)
 {
     uint32_t count = stk_dataset_field_count(request->dataset);
-    *layout = (struct layout){.field_count = count, .capacity = request->capacity};
+    *layout = (struct layout){
+        .field_count = count, .capacity = request->capacity, .device = request->device};
     layout->fields = memory_zero(count, sizeof *layout->fields);
     if (!layout->fields)
         return fail_memory(err, count * sizeof *layout->fields);
@@ -160,14 +174,18 @@ stk_status layout_spread(struct layout *layout, uint32_t f, uint32_t classes, st
     field->classes = classes;
     field->shape = (struct stk_tensor){.dtype = STK_F32, .rank = 1, .shape = {classes}};
     field->item = stk_tensor_size(&field->shape);
+    field_made(field);
     layout->item += field->item;
     return check_size(layout, err);
 }
 
 void layout_reset(struct layout *layout)
 {
-    for (uint32_t f = 0; layout->fields && f < layout->field_count; f++)
+    for (uint32_t f = 0; layout->fields && f < layout->field_count; f++) {
+        if (layout->fields[f].cut != layout->fields[f].pipeline)
+            pipeline_free(layout->fields[f].cut);
         pipeline_free(layout->fields[f].pipeline);
+    }
     memory_free(layout->fields);
     *layout = (struct layout){0};
 }

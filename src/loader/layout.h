@@ -13,6 +13,7 @@ struct layout_request {
     const struct stk_loader_options *options;
     const struct transform_registry *plugins; /* NULL: none */
     uint32_t capacity;                        /* places in the largest batch */
+    int device;                               /* some work is left to a device: chains are cut */
 };
 
 STK_CHECK stk_status layout_init(struct layout *layout, const struct layout_request *request,

@@ -8,7 +8,10 @@
 #include "base/fail.h"
 #include "base/memory.h"
 #include "loader/admit.h"
+#include "loader/device_decode.h"
+#include "loader/device_pool.h"
 #include "loader/loader_impl.h"
+#include "loader/ship_stage.h"
 #include "loader/worker.h"
 
 #define SLICE_NS 10000000 /* a wait is looked at this often: what for, and for how long already */
@@ -32,9 +35,14 @@ static stk_status loader_start(struct stk_loader *loader, struct stk_error *err)
 {
     uint32_t started = 0;
     stk_status status = workers_init(loader, err);
+    if (!status && loader->ship)
+        status = ship_start(loader->ship, err);
     for (; !status && started < loader->worker_count; started += !status)
         status = worker_start(&loader->workers[started], err);
     if (!started) {
+        atomic_store(&loader->stop, 1); /* for the ship stage alone: it may be started again */
+        ship_stop(loader->ship);
+        atomic_store(&loader->stop, 0);
         for (uint32_t i = 0; i < loader->worker_count; i++)
             worker_reset(&loader->workers[i]);
         return status;
@@ -79,10 +87,12 @@ static struct slot *oldest_slot(struct stk_loader *loader)
     return &loader->slots[loader->taken % loader->depth];
 }
 
-enum wait_cause { WAIT_FETCH, WAIT_FILL };
+enum wait_cause { WAIT_FETCH, WAIT_FILL, WAIT_SHIP };
 
 static enum wait_cause wait_cause(const struct slot *slot)
 {
+    if (slot && slot->filled)
+        return WAIT_SHIP;
     if (slot && (slot->fetching || atomic_load_explicit(&slot->reads, memory_order_relaxed)))
         return WAIT_FETCH;
     return WAIT_FILL;
@@ -93,7 +103,8 @@ static enum wait_cause wait_cause(const struct slot *slot)
 static void tell_stall(struct stk_loader *loader, int64_t now)
 {
     const struct slot *slot = oldest_slot(loader);
-    const char *cause = !slot ? "admission" : wait_cause(slot) == WAIT_FETCH ? "reads" : "decoding";
+    static const char *const causes[] = {"reads", "decoding", "the device"};
+    const char *cause = slot ? causes[wait_cause(slot)] : "admission";
     int64_t waited = now - loader->wait_begin;
     if (loader->stall_told || waited < loader->stall_ns)
         return;
@@ -133,8 +144,8 @@ static stk_status wait_ready(struct stk_loader *loader, int64_t timeout_ns)
         enum wait_cause cause = wait_cause(slot);
         wait_slice(loader, smaller(limit, now + SLICE_NS));
         int64_t later = clock_now();
-        double *share = cause == WAIT_FETCH ? &loader->waits.fetch : &loader->waits.fill;
-        *share += (double)(later - now) / 1e9;
+        double *shares[] = {&loader->waits.fetch, &loader->waits.fill, &loader->waits.ship};
+        *shares[cause] += (double)(later - now) / 1e9;
         now = later;
         tell_stall(loader, now);
     }
@@ -173,6 +184,21 @@ static const struct slot_bad *first_fatal(const struct slot *slot)
     return bad;
 }
 
+/* The batch is the caller's from now on. */
+static struct stk_batch *slot_hand_over(struct slot *slot)
+{
+    struct box *box = slot->box;
+    struct device_slot *device = slot->device;
+    slot->box = NULL;
+    slot->device = NULL;
+    if (device) {
+        device_pool_hand_over(device);
+        return &device->batch;
+    }
+    box_hand_over(box);
+    return &box->batch;
+}
+
 /* Under lock: the oldest batch is complete. */
 static stk_status take(struct stk_loader *loader, struct stk_batch **out, struct stk_error *err)
 {
@@ -187,17 +213,14 @@ static stk_status take(struct stk_loader *loader, struct stk_batch **out, struct
     }
     for (const struct slot_bad *bad = slot->bad; bad; bad = bad->next)
         quarantine_add(loader, slot, bad);
-    struct box *box = slot->box;
-    slot->box = NULL;
-    box->batch.step = slot->position / loader->plan->global;
-    box_hand_over(box);
+    *out = slot_hand_over(slot);
+    (*out)->step = slot->position / loader->plan->global;
     loader->position = slot->share.end;
     loader->samples += slot->share.real;
-    loader->bytes += box->batch.bytes;
+    loader->bytes += (*out)->bytes;
     loader->batches++;
     admit_retire(loader, slot);
     loader_wake(loader);
-    *out = &box->batch;
     return STK_OK;
 }
 
@@ -276,6 +299,8 @@ static void drop_in_flight(struct stk_loader *loader)
             wait_slice(loader, clock_now() + SLICE_NS);
         box_give(slot->box);
         slot->box = NULL;
+        ship_give_back(loader->ship, slot->device);
+        slot->device = NULL;
         admit_retire(loader, slot);
     }
     if (loader->chunks)
@@ -283,8 +308,8 @@ static void drop_in_flight(struct stk_loader *loader)
     atomic_store(&loader->discard, 0);
 }
 
-stk_status stk_loader_seek(struct stk_loader *loader, uint64_t epoch, uint64_t position,
-                           struct stk_error *err)
+stk_status loader_seek(struct stk_loader *loader, uint64_t epoch, uint64_t position,
+                       const double *share, struct stk_error *err)
 {
     if (position > loader->plan->samples)
         return fail(err, STK_USAGE, "position %llu of an epoch of %llu samples",
@@ -294,6 +319,8 @@ stk_status stk_loader_seek(struct stk_loader *loader, uint64_t epoch, uint64_t p
         return status;
     pthread_mutex_lock(&loader->lock);
     drop_in_flight(loader);
+    if (share)
+        device_decode_resume(loader->decode, *share);
     loader->failed = 0;
     loader->epoch = loader->admit_epoch = epoch;
     loader->position = loader->admit_position = position;
@@ -305,6 +332,12 @@ stk_status stk_loader_seek(struct stk_loader *loader, uint64_t epoch, uint64_t p
     pthread_mutex_unlock(&loader->lock);
     caller_leave(loader);
     return STK_OK;
+}
+
+stk_status stk_loader_seek(struct stk_loader *loader, uint64_t epoch, uint64_t position,
+                           struct stk_error *err)
+{
+    return loader_seek(loader, epoch, position, NULL, err);
 }
 
 /* --- asking ----------------------------------------------------------------------------------- */
@@ -377,6 +410,30 @@ void stk_loader_stats(struct stk_loader *loader, struct stk_loader_stats *stats)
     }
     pthread_mutex_unlock(&loader->lock);
     box_pool_caller(loader->pool, &stats->caller_bytes, &stats->caller_peak_bytes);
+    if (loader->ship)
+        ship_stats(loader->ship, &stats->device);
+}
+
+/* --- batches on a device ---------------------------------------------------------------------- */
+
+stk_status stk_batch_use(struct stk_batch *batch, void *stream, struct stk_error *err)
+{
+    return batch->device < 0 ? STK_OK : device_slot_use((struct device_slot *)batch, stream, err);
+}
+
+stk_status stk_batch_copy_out(struct stk_batch *batch, void *to, const void *from, uint64_t size,
+                              struct stk_error *err)
+{
+    if (batch->device >= 0)
+        return device_slot_copy_out((struct device_slot *)batch, to, from, size, err);
+    memcpy(to, from, size);
+    return STK_OK;
+}
+
+stk_status stk_loader_use(struct stk_loader *loader, const void *address, void *stream,
+                          struct stk_error *err)
+{
+    return loader->ship ? ship_use(loader->ship, address, stream, err) : STK_OK;
 }
 
 uint64_t stk_loader_quarantine(struct stk_loader *loader, struct stk_quarantined *out, uint64_t cap)

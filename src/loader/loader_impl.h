@@ -21,6 +21,9 @@
 #include "trace/trace.h"
 
 struct batch_transform;
+struct device_decode;
+struct resident;
+struct ship;
 struct worker;
 
 struct stk_loader {
@@ -30,7 +33,10 @@ struct stk_loader {
     struct layout layout;
     struct batch_transform *mixes; /* what is done with whole batches; NULL: nothing */
     struct box_pool *pool;
-    struct chunk_cache *chunks; /* NULL: none; under lock but where its header says */
+    struct chunk_cache *chunks;   /* NULL: none; under lock but where its header says */
+    struct ship *ship;            /* the stage behind filling: NULL without a device */
+    struct resident *resident;    /* its own, for workers to ask; NULL: none */
+    struct device_decode *decode; /* its own, for workers to add to; NULL: none */
     struct trace *trace;
     struct trace_ring *ring; /* the caller's */
     char *trace_path;
@@ -43,8 +49,9 @@ struct stk_loader {
     enum stk_bad_policy bad_policy;
     enum store_queue_kind queue_kind;
     int early;  /* samples are resolved at admission: their sizes or chunks are needed there */
-    int mapped; /* values are copied from maps */
-    int trims;  /* the index alone outgrows the budget: its pages are let go of each batch */
+    int mapped; /* values are copied from maps ... */
+    uint64_t map_most; /* ... up to this length */
+    int trims;         /* the index alone outgrows the budget: its pages are let go of each batch */
     int pin;
     int64_t stall_ns;
     pid_t pid;            /* where they run; stored before `started` */
@@ -53,19 +60,22 @@ struct stk_loader {
     pthread_mutex_t lock;
     pthread_cond_t work;              /* a slot was admitted or freed, a chunk is wanted, or stop */
     pthread_cond_t ready;             /* the oldest batch may be ready */
+    pthread_cond_t filled;            /* for the ship stage: a batch was filled, or stop */
     struct slot *slots;               /* [depth] */
     _Atomic uint64_t admitted, taken; /* stored under lock (release); loaded anywhere (acquire) */
-    struct plan_cursor cursor;        /* under lock: admission's */
-    struct extent *resolve; /* under lock: room for a batch's extents of the whole index */
+    _Atomic uint64_t shipped; /* the next one to be shipped: written by the ship stage under lock */
+    struct plan_cursor cursor; /* under lock: admission's */
+    struct extent *resolve;    /* under lock: room for a batch's extents of the whole index */
     uint64_t admit_epoch, admit_position; /* under lock: where the next slot begins */
     uint32_t *ahead;                      /* under lock: chunks held for the next group */
     uint32_t ahead_count;
     uint64_t ahead_group;
-    int idle;            /* under lock: workers waiting for work */
-    uint64_t wakes;      /* under lock: how often there was new work; a worker that saw the last one
-                            and found nothing may sleep */
-    _Atomic int stop;    /* the workers end; also cancels a chunk being decoded */
-    _Atomic int discard; /* what is in flight is not wanted: spans are passed on unread */
+    _Atomic uint32_t active; /* workers that have spans: see worker_may_claim */
+    _Atomic int idle; /* workers waiting for work: written under lock, loaded anywhere (relaxed) */
+    uint64_t wakes;   /* under lock: how often there was new work; a worker that saw the last one
+                         and found nothing may sleep */
+    _Atomic int stop; /* the workers end; also cancels a chunk being decoded */
+    _Atomic int discard;   /* what is in flight is not wanted: spans are passed on unread */
     _Atomic int cancelled; /* next gives up once */
 
     /* the caller's thread */
@@ -85,12 +95,30 @@ struct stk_loader {
     uint64_t quarantine_count, quarantine_cap;
 };
 
-/* There may be new work; under lock. */
+/* There may be new work; under lock. One worker is woken, and whoever finds work wakes the next:
+ * the caller, who may have kernels to launch, does not pay for waking them all. */
 static inline void loader_wake(struct stk_loader *loader)
 {
     loader->wakes++;
     if (loader->idle)
-        pthread_cond_broadcast(&loader->work);
+        pthread_cond_signal(&loader->work);
 }
+
+/* All of a slot's parts are done; under lock. The batch is the caller's, or has to be shipped. */
+static inline void loader_complete(struct stk_loader *loader, struct slot *slot)
+{
+    if (loader->ship) {
+        slot->filled = 1;
+        pthread_cond_signal(&loader->filled);
+        return;
+    }
+    atomic_store_explicit(&slot->done, 1, memory_order_release);
+    pthread_cond_broadcast(&loader->ready);
+}
+
+/* As stk_loader_seek. share: the device decoder's from there on (device_decode_resume); NULL: as it
+ * was. */
+STK_CHECK stk_status loader_seek(struct stk_loader *loader, uint64_t epoch, uint64_t position,
+                                 const double *share, struct stk_error *err);
 
 #endif

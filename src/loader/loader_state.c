@@ -4,9 +4,11 @@
 
 #include "base/fail.h"
 #include "base/json.h"
+#include "loader/device_decode.h"
 #include "loader/loader_impl.h"
 
 #define STATE_VERSION 1
+#define SHARE_ONE 4294967296.0 /* a share of 1 in a state: there are integers alone */
 
 static const char *order_name(const struct plan *plan)
 {
@@ -44,7 +46,11 @@ stk_status stk_loader_save(const struct stk_loader *loader, char *text, size_t c
 {
     struct identity id;
     uint64_t epoch = loader->epoch, position = loader->position;
+    char decode[64] = "";
     identity_of(loader, &id);
+    if (loader->decode) /* which decoder makes a sample's pixels must stay the same */
+        snprintf(decode, sizeof decode, ", \"decode_share\": %llu",
+                 (unsigned long long)(device_decode_share(loader->decode) * SHARE_ONE));
     if (position > 0 && plan_steps(loader->plan, position) == 0) {
         /* a finished epoch is the start of the next one */
         epoch++;
@@ -53,10 +59,10 @@ stk_status stk_loader_save(const struct stk_loader *loader, char *text, size_t c
     int n = snprintf(text, cap,
                      "{\"version\": %d, \"dataset\": \"%s\", \"samples\": %llu, \"order\": \"%s\", "
                      "\"reach\": %llu, \"weights\": \"%s\", \"seed\": %llu, \"epoch\": %llu, "
-                     "\"position\": %llu}",
+                     "\"position\": %llu%s}",
                      STATE_VERSION, id.dataset, (unsigned long long)id.samples, id.order,
                      (unsigned long long)id.reach, id.weights, (unsigned long long)id.seed,
-                     (unsigned long long)epoch, (unsigned long long)position);
+                     (unsigned long long)epoch, (unsigned long long)position, decode);
     *len = n < 0 ? 0 : (size_t)n;
     if (n < 0 || (size_t)n >= cap)
         return fail(err, STK_USAGE, "a state needs %d bytes, not %zu", n + 1, cap);
@@ -119,7 +125,8 @@ static stk_status check_identity(const struct stk_loader *loader, const struct j
 stk_status stk_loader_load(struct stk_loader *loader, const char *text, struct stk_error *err)
 {
     struct json *json;
-    uint64_t epoch, position;
+    uint64_t epoch, position, stored;
+    double share;
     stk_status status = json_parse(&json, text, strlen(text), err);
     if (status)
         return status;
@@ -127,8 +134,10 @@ stk_status stk_loader_load(struct stk_loader *loader, const char *text, struct s
     if (!status &&
         (!json_get_u64(json, "epoch", &epoch) || !json_get_u64(json, "position", &position)))
         status = fail(err, STK_MISMATCH, "the state has no epoch or no position");
+    int shares = json_get_u64(json, "decode_share", &stored);
+    share = shares ? (double)stored / SHARE_ONE : 0;
     if (!status)
-        status = stk_loader_seek(loader, epoch, position, err);
+        status = loader_seek(loader, epoch, position, shares ? &share : NULL, err);
     json_free(json);
     return status;
 }

@@ -1,11 +1,13 @@
 #include "loader/media_stage.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/copy.h"
 #include "base/fail.h"
 #include "base/shape.h"
+#include "loader/device_decode.h"
 #include "loader/fill_stage.h"
 #include "loader/tensor_input.h"
 #include "store/guard.h"
@@ -28,9 +30,10 @@ void media_place(struct worker *worker, struct span *span)
     uint8_t *room = room_reserve(&span->encoded, wanted, box_pool_budget(worker->loader->pool));
     for (uint32_t i = 0; i < span->piece_count; i++) {
         struct piece *piece = &span->pieces[i];
+        const struct field_layout *layout = piece_layout(worker, piece);
         if (!room)
             slot->how[piece->value] = HOW_ODD;
-        else if (piece_layout(worker, piece)->pipeline)
+        else if (layout->pipeline && !layout->keeps_encoded)
             slot->from[piece->value] = piece->to = room + slot->run_at[piece->value];
     }
     if (!room)
@@ -51,13 +54,15 @@ static stk_status map_copy_run(void *user)
 }
 
 /* Libraries allocate and lock, so they never see a map: the file may be cut short under it. The
- * copy is small beside decoding, and its bytes are warm when they are. */
+ * copy is small beside decoding, and its bytes are warm when they are. to NULL: the worker's room.
+ */
 static stk_status copy_from_map(struct worker *worker, const uint8_t *from, uint64_t length,
-                                struct stk_bytes *bytes)
+                                uint8_t *to, struct stk_bytes *bytes)
 {
     struct budget *budget = box_pool_budget(worker->loader->pool);
-    struct map_copy copy = {.from = from, .length = length};
-    copy.to = room_reserve(&worker->encoded, length, budget);
+    struct map_copy copy = {.to = to, .from = from, .length = length};
+    if (!to)
+        copy.to = room_reserve(&worker->encoded, length, budget);
     if (!copy.to)
         return STK_MEMORY;
     int64_t begin = clock_now();
@@ -100,16 +105,17 @@ static void shape_remedy(const struct field_layout *layout, struct stk_error *er
     }
 }
 
+static stk_status need_state(struct worker *worker, struct stk_error *err)
+{
+    return worker->state ? STK_OK : pipeline_state_new(&worker->state, err);
+}
+
 static stk_status run_pipeline(struct worker *worker, const struct field_layout *layout,
                                const struct pipeline_input *input, struct stk_flow *flow,
                                struct stk_error *err)
 {
-    stk_status status = STK_OK;
-    if (!worker->state)
-        status = pipeline_state_new(&worker->state, err);
-    if (status)
-        return status;
-    return pipeline_run(layout->pipeline, worker->state, input, flow, err);
+    stk_status status = need_state(worker, err);
+    return status ? status : pipeline_run(layout->pipeline, worker->state, input, flow, err);
 }
 
 /* The words for a result that does not fit: only a run without a place tells what it would have
@@ -174,6 +180,24 @@ static stk_status run_item(struct worker *worker, struct slot *slot, uint32_t pl
     return STK_OK;
 }
 
+/* Where the device half finds what was drawn for a place; NULL: there is none. */
+static void *params_of(const struct field_layout *layout, const struct slot *slot, uint32_t place,
+                       uint32_t f)
+{
+    return layout->params ? slot->box->params[f] + (uint64_t)layout->params * place : NULL;
+}
+
+/* What a chain is told of a value beside its bytes. */
+static void set_input(struct pipeline_input *input, const struct worker *worker,
+                      const struct slot *slot, const struct media_alone *value)
+{
+    const struct field_layout *layout = &worker->loader->layout.fields[value->field];
+    input->stop = &worker->loader->stop;
+    input->key = media_key(worker->loader, slot, value->place, value->sample);
+    input->place = value->place;
+    input->params = params_of(layout, slot, value->place, value->field);
+}
+
 static stk_status run_value(struct worker *worker, struct slot *slot,
                             const struct media_alone *value, int slack, struct stk_error *err)
 {
@@ -187,8 +211,9 @@ static stk_status run_value(struct worker *worker, struct slot *slot,
     stk_status status = tensor_input_make(&made, layout->field, &source, err);
     if (status)
         return status;
-    made.input.stop = &worker->loader->stop;
-    made.input.key = media_key(worker->loader, slot, value->place, value->sample);
+    set_input(&made.input, worker, slot, value);
+    if (layout->keeps_encoded)
+        device_decode_count_cpu(worker->loader->decode);
     status = layout->place == PLACE_DENSE
                  ? run_dense(worker, slot, value->place, value->field, &made.input, err)
                  : run_item(worker, slot, value->place, value->field, &made.input, err);
@@ -228,6 +253,40 @@ static stk_status fill_straight(struct worker *worker, struct slot *slot,
     return status;
 }
 
+/* --- left to the device ----------------------------------------------------------------------- */
+
+/* The bytes of an image that the device is to decode: in the box, where they stay until they were
+ * decoded. */
+static stk_status keep_in_box(struct worker *worker, struct slot *slot, uint32_t value, uint32_t f,
+                              struct stk_bytes *bytes)
+{
+    uint8_t *to = slot->box->runs[f] + slot->run_at[value];
+    if (slot->how[value] == HOW_ENCODED)
+        return copy_from_map(worker, bytes->data, bytes->len, to, bytes);
+    if (bytes->data != to) /* it lies in a chunk */
+        memcpy(to, bytes->data, bytes->len);
+    bytes->data = to;
+    return STK_OK;
+}
+
+/* Not 0: the device will decode it, and its record says what. */
+static int leave_to_device(struct worker *worker, const struct slot *slot,
+                           const struct media_alone *value)
+{
+    struct stk_loader *loader = worker->loader;
+    struct pipeline_input input = {.bytes = value->bytes};
+    struct device_decode_image image = {.number = (uint32_t)(slot - loader->slots),
+                                        .field = value->field,
+                                        .place = value->place,
+                                        .bytes = value->bytes};
+    if (need_state(worker, NULL))
+        return 0;
+    set_input(&input, worker, slot, value);
+    return !pipeline_aim(loader->layout.fields[value->field].pipeline, worker->state, &input,
+                         &image.box, NULL) &&
+           device_decode_add(loader->decode, &image);
+}
+
 /* --- one value -------------------------------------------------------------------------------- */
 
 /* Not inlined: fields that are stored as they are used would pay for its frame. */
@@ -239,19 +298,48 @@ __attribute__((noinline)) stk_status media_fill(struct worker *worker, const str
     const struct extent *extent = &slot->extents[value];
     struct media_alone one = {.place = place, .field = f, .sample = slot->samples[place]};
     one.bytes = (struct stk_bytes){slot->from[value], extent->length};
+    const struct field_layout *layout = &worker->loader->layout.fields[f];
     stk_status status = STK_OK;
-    if (slot->how[value] == HOW_ENCODED && worker->loader->layout.fields[f].straight)
+    int in_map = slot->how[value] == HOW_ENCODED;
+    if (in_map && layout->straight)
         return fill_straight(worker, slot, &one);
-    if (slot->how[value] == HOW_ENCODED)
-        status = copy_from_map(worker, slot->from[value], extent->length, &one.bytes);
-    int slack = extent->object < worker->loader->objects; /* else it lies in a chunk */
-    return status ? status : run_value(worker, slot, &one, slack, err);
+    if (layout->keeps_encoded && one.bytes.len &&
+        device_decode_wants(worker->loader->decode, one.sample)) {
+        status = keep_in_box(worker, slot, value, f, &one.bytes);
+        if (status || leave_to_device(worker, slot, &one))
+            return status;
+    } else if (in_map) {
+        status = copy_from_map(worker, slot->from[value], extent->length, NULL, &one.bytes);
+    }
+    int in_room = extent->object < worker->loader->objects && !layout->keeps_encoded;
+    return status ? status : run_value(worker, slot, &one, in_room, err);
 }
 
 stk_status media_fill_alone(struct worker *worker, struct slot *slot,
                             const struct media_alone *value, struct stk_error *err)
 {
     return run_value(worker, slot, value, 0, err);
+}
+
+void media_aim(struct worker *worker, const struct span *span)
+{
+    const struct layout *layout = &worker->loader->layout;
+    struct slot *slot = span->slot;
+    for (uint32_t f = 0; f < layout->field_count; f++) {
+        const struct field_layout *field = &layout->fields[f];
+        if (!field->params || field->pipeline)
+            continue;
+        struct pipeline_input input = {.shape = &field->shape};
+        for (uint32_t i = span->first; i < span->first + span->count; i++) {
+            uint64_t sample = slot->box->samples[i]; /* a substitute's own, where there is one */
+            input.key = media_key(worker->loader, slot, i, sample);
+            input.place = i;
+            input.params = params_of(field, slot, i, f);
+            stk_status status = pipeline_aim_stored(field->cut, &input, NULL);
+            assert(!status); /* shapes were checked at open */
+            (void)status;
+        }
+    }
 }
 
 void media_count(struct worker *worker)

@@ -25,6 +25,10 @@ struct media_alone {
 STK_CHECK stk_status media_fill_alone(struct worker *worker, struct slot *slot,
                                       const struct media_alone *value, struct stk_error *err);
 
+/* Draws the parameters of device halves for the span's samples, of fields whose values are taken as
+ * they are stored. */
+void media_aim(struct worker *worker, const struct span *span);
+
 /* Counts what the worker's pipelines hold by now. */
 void media_count(struct worker *worker);
 

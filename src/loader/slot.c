@@ -220,7 +220,7 @@ static uint64_t field_bytes(const struct stk_batch_field *field, const struct fi
 {
     uint64_t bytes = 0;
     if (layout->place == PLACE_DENSE)
-        return layout->item * real;
+        return layout->made_item * real;
     for (uint32_t i = 0; i < real; i++) {
         if (layout->place == PLACE_BYTES)
             bytes += field->bytes[i].len;

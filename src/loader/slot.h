@@ -12,6 +12,8 @@
 #include "loader/box.h"
 #include "loader/plan.h"
 
+struct device_slot;
+
 /* Where the bytes of one value are, as the stages pass it on. */
 enum how {
     HOW_MISSING, /* the sample lacks this optional field */
@@ -43,18 +45,22 @@ struct slot {
     _Atomic uint32_t pending; /* spans not done, and one until all may be claimed; who makes it 0
                                  (acq_rel) passes the slot on */
     _Atomic int done;         /* the caller may have it: stored after slot_finish (release) */
-    _Atomic uint32_t reads;   /* open reads, for telling what a wait is for */
+    int filled;               /* under the loader's lock: the ship stage may have it */
+    _Atomic uint32_t found; /* places whose values the device has: nothing of them lands. Spans add
+                               (relaxed); read once all are done */
+    _Atomic uint32_t reads; /* open reads, for telling what a wait is for */
     struct box *box;
-    uint64_t *samples;      /* [capacity] */
-    struct extent *extents; /* [capacity * fields] */
-    const uint8_t **from;   /* [capacity * fields] HOW_MAP, HOW_MEMORY */
-    uint8_t *how;           /* [capacity * fields] */
-    uint64_t *run_at;       /* [capacity * fields] a variable value's place in its field's run, or
-                               one for a pipeline in its span's room */
-    struct box_need *need;  /* [fields] */
-    uint8_t *side;          /* heads and ASCII numbers, by field */
-    uint8_t *mix;           /* layout->mix bytes, for transforms of the batch */
-    uint32_t *chunks;       /* held; under the loader's lock */
+    struct device_slot *device; /* the batch on the device; NULL: not shipped */
+    uint64_t *samples;          /* [capacity] */
+    struct extent *extents;     /* [capacity * fields] */
+    const uint8_t **from;       /* [capacity * fields] HOW_MAP, HOW_MEMORY */
+    uint8_t *how;               /* [capacity * fields] */
+    uint64_t *run_at;      /* [capacity * fields] a variable value's place in its field's run, or
+                              one for a pipeline in its span's room */
+    struct box_need *need; /* [fields] */
+    uint8_t *side;         /* heads and ASCII numbers, by field */
+    uint8_t *mix;          /* layout->mix bytes, for transforms of the batch */
+    uint32_t *chunks;      /* held; under the loader's lock */
     uint32_t chunk_count, chunk_cap;
     int fetching;         /* under the loader's lock: some held chunk is not ready */
     struct slot_bad *bad; /* under the loader's lock; sorted by place */

@@ -73,7 +73,7 @@ static inline void fixture_digest(struct stk_loader *loader, char out[33])
     struct stk_batch *batch;
     stk_digest_init(&digest);
     while ((batch = fixture_next(loader)) != NULL) {
-        stk_digest_add(&digest, batch);
+        assert_int_equal(stk_digest_add(&digest, batch, NULL), STK_OK);
         stk_batch_release(batch);
     }
     stk_digest_text(&digest, out);

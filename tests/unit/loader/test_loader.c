@@ -46,7 +46,7 @@ static void digest_of(struct fixture *fixture, struct stk_loader_options options
     struct stk_batch *batch;
     stk_digest_init(&digest);
     while ((batch = fixture_next(loader)) != NULL) {
-        stk_digest_add(&digest, batch);
+        assert_int_equal(stk_digest_add(&digest, batch, NULL), STK_OK);
         stk_batch_release(batch);
     }
     stk_digest_text(&digest, out);
