@@ -9,7 +9,7 @@ endif()
 add_custom_target(tests DEPENDS stoker_shared stoker_archive)
 add_custom_target(tests_fuzz)
 foreach(folder IN ITEMS base trace work store filter index transform format codec pipeline dataset
-                  loader pack show)
+                  loader pack show gpu)
     add_custom_target(tests_${folder}) # one folder's alone
 endforeach()
 if(STOKER_LTO)
@@ -33,6 +33,21 @@ foreach(source IN LISTS unit_tests)
     add_test(NAME ${folder}/${name} COMMAND ${name} WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
     set_tests_properties(${folder}/${name} PROPERTIES TIMEOUT 60 LABELS "unit;${folder}")
 endforeach()
+
+include(cmake/sim_cuda.cmake) # a CUDA driver for tests without a GPU
+sim_library(sim_cuda_nvml nvidia-ml 1 tests/unit/gpu/fake_nvml.c)
+
+# What there is without a driver, and with one that is too old. A libcuda.so.1 that is no library hides
+# that of a machine with a GPU.
+file(WRITE "${PROJECT_BINARY_DIR}/no_cuda/libcuda.so.1" "not a library\n")
+add_library(old_cuda SHARED EXCLUDE_FROM_ALL tests/unit/gpu/old_cuda.c)
+set_target_properties(old_cuda PROPERTIES OUTPUT_NAME cuda SOVERSION 1
+    LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/old_cuda")
+add_dependencies(test_gpu_absent old_cuda)
+set_property(TEST gpu/test_gpu_absent PROPERTY ENVIRONMENT "LD_LIBRARY_PATH=${PROJECT_BINARY_DIR}/no_cuda")
+add_test(NAME gpu/test_gpu_old COMMAND test_gpu_absent WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
+set_tests_properties(gpu/test_gpu_old PROPERTIES TIMEOUT 60 LABELS "unit;gpu" ENVIRONMENT
+    "LD_LIBRARY_PATH=${PROJECT_BINARY_DIR}/old_cuda;STOKER_TEST_DRIVER=old")
 
 # fuzz_X.c defines LLVMFuzzerTestOneInput. With STOKER_FUZZ (Clang) it is a libFuzzer binary; else a plain
 # driver replays tests/fuzz/corpus/X, so that what was once found stays found.
