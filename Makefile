@@ -10,7 +10,7 @@ CTEST = ctest --output-on-failure --no-tests=error --timeout 60 -j $(JOBS)
 FIXED = $(shell setarch -R true 2> /dev/null && echo setarch -R)
 
 .PHONY: all help setup demo test test-unit test-asan test-tsan test-fuzz test-python fuzz gpu-test \
-        bench lint format wheel install clean
+        gpu-bench bench lint format wheel install clean
 .NOTPARALLEL:
 
 all: build/build.ninja ## the library and the command, C only: build/stoker, build/libstoker.*
@@ -53,9 +53,11 @@ test-python: setup all ## tests of the command, the package and the installed tr
 fuzz: FUZZ_SECONDS = 300
 fuzz: test-fuzz ## fuzz targets for five minutes each
 
-gpu-test: setup ## tests that need a GPU
-	@if ls tests/gpu/test_*.py > /dev/null 2>&1; then $(PYTHON) -m pytest -q tests/gpu; \
-	else echo "gpu-test: skipped, there are no tests that need a GPU yet"; fi
+gpu-test: setup ## tests that need a GPU; without one they are skipped, and say why
+	@$(PYTHON) -m pytest -q tests/gpu
+
+gpu-bench: setup ## benchmarks of the GPU path, on a machine with a GPU: results/gpu/*.json
+	@$(PYTHON) -m bench.gpu all
 
 bench: setup ## all benchmarks
 	@$(PYTHON) -m bench.run all

@@ -18,7 +18,7 @@ static int check_usage(const struct command *command, const struct stream_argume
         return message_usage(command->name, "--resume says the epoch: --epoch cannot be given too");
     if (arguments->rank >= arguments->world_size)
         return message_usage(command->name, "--rank must be below --world-size");
-    return 0;
+    return device_options_check(command->name, &arguments->device);
 }
 
 static stk_status open_loader(struct stk_context *context, struct stream *stream,
@@ -47,6 +47,7 @@ static stk_status open_loader(struct stk_context *context, struct stream *stream
         .batch_transforms = arguments->transforms.batch,
     };
 
+    device_options_put(&arguments->device, &options);
     return stk_loader_open(context, stream->dataset, &stream->loader, &options, err);
 }
 
@@ -150,7 +151,8 @@ const struct command cmd_stream = {
                 "  stoker stream shards/ --batch-size 32 --resume here\n"
                 "  stoker stream shards/ --batch-size 4 --shuffle --order\n"
                 "  stoker stream shards/ --batch-size 64 --shuffle --transform \\\n"
-                "    'jpg: RandomResizedCrop(224) | RandomHorizontalFlip | Normalize(imagenet)'\n",
+                "    'jpg: RandomResizedCrop(224) | RandomHorizontalFlip | Normalize(imagenet)'\n"
+                "  stoker stream shards/ --batch-size 32 --shuffle --device cuda --resident auto\n",
     .options = stream_options,
     .opens = OPENS_WINDOWS,
     .min_words = 1,

@@ -6,6 +6,7 @@
 
 #include "stoker/digest.h"
 #include "stoker/loader.h"
+#include "device_options.h"
 #include "options.h"
 #include "transform_options.h"
 
@@ -16,6 +17,7 @@ struct stream_arguments {
     uint64_t stop_after; /* UINT64_MAX: at the end */
     int shuffle, shuffle_order, last, bad, ragged, io, order, no_digest;
     const char *save_state, *resume, *trace, *quarantine;
+    struct device_arguments device;
     struct transform_arguments transforms;
 };
 

@@ -32,6 +32,30 @@ static void json_reads(struct json_out *json, const struct stk_loader_stats *sta
     json_out_end_object(json);
 }
 
+static void json_device(struct json_out *json, const struct stk_loader_stats *stats)
+{
+    const struct stk_device_stats *device = &stats->device;
+
+    if (!device->name[0]) {
+        json_out_text(json, "device", NULL);
+        return;
+    }
+    json_out_object(json, "device");
+    json_out_text(json, "name", device->name);
+    json_out_number(json, "peak_bytes", device->peak_bytes);
+    json_out_number(json, "caller_peak_bytes", device->caller_peak_bytes);
+    json_out_number(json, "shipped_bytes", device->shipped_bytes);
+    json_out_number(json, "pinned_bytes", device->pinned_bytes);
+    json_out_number(json, "pageable_batches", device->pageable_batches);
+    json_out_number(json, "resident_bytes", device->resident_bytes);
+    json_out_number(json, "resident_samples", device->resident_samples);
+    json_out_number(json, "resident_batches", device->resident_batches);
+    json_out_number(json, "gpu_decoded", device->gpu_decoded);
+    json_out_number(json, "cpu_decoded", device->cpu_decoded);
+    json_out_real(json, "decode_share", device->decode_share);
+    json_out_end_object(json);
+}
+
 static void report_json(const struct stream *stream, const struct stk_loader_stats *stats)
 {
     struct json_out json = {.stream = stdout};
@@ -47,6 +71,7 @@ static void report_json(const struct stream *stream, const struct stk_loader_sta
     json_out_object(&json, "waits");
     json_out_real(&json, "fetch", stats->waits.fetch);
     json_out_real(&json, "fill", stats->waits.fill);
+    json_out_real(&json, "ship", stats->waits.ship);
     json_out_real(&json, "consumer", stats->waits.consumer);
     json_out_end_object(&json);
     json_out_number(&json, "peak_bytes", stats->peak_bytes);
@@ -66,9 +91,26 @@ static void report_json(const struct stream *stream, const struct stk_loader_sta
     json_out_text(&json, "io", stats->io);
     json_out_number(&json, "threads", stats->threads);
     json_reads(&json, stats);
+    json_device(&json, stats);
     json_out_real(&json, "open_seconds", stream->open_seconds);
     json_out_end_object(&json);
     json_out_end_line(&json);
+}
+
+static void text_device(const struct stk_loader_stats *stats)
+{
+    const struct stk_device_stats *device = &stats->device;
+    char size[24];
+
+    printf("device    %s: %s shipped", device->name, message_size(device->shipped_bytes, size));
+    printf(", %s held at most", message_size(device->peak_bytes, size));
+    printf(", waited %.3f s for it\n", stats->waits.ship);
+    if (device->resident_bytes)
+        printf("resident  %s, %" PRIu64 " batches made of it\n",
+               message_size(device->resident_bytes, size), device->resident_batches);
+    if (device->gpu_decoded || device->cpu_decoded)
+        printf("decoded   %" PRIu64 " by the GPU, %" PRIu64 " by the CPU\n", device->gpu_decoded,
+               device->cpu_decoded);
 }
 
 static void report_text(const struct stream *stream, const struct stk_loader_stats *stats)
@@ -84,6 +126,8 @@ static void report_text(const struct stream *stream, const struct stk_loader_sta
            stats->waits.fill, stats->waits.consumer);
     printf("memory    %s at most", message_size(stats->peak_bytes, size));
     printf(", and %s with the caller\n", message_size(stats->caller_peak_bytes, size));
+    if (stats->device.name[0])
+        text_device(stats);
     printf("io        %s, %" PRIu32 " threads\n", stats->io, stats->threads);
     printf("stopped   epoch %" PRIu64 ", sample %" PRIu64 "\n", stream->epoch, stream->position);
     printf("bad       %" PRIu64 "\n", stats->bad);

@@ -5,7 +5,8 @@
     python examples/classify.py points --epochs 8 --device cuda
 
 1. `stoker gen` writes tar shards of JPEGs, WAVs or point clouds in a few classes.
-2. `stoker.Loader` decodes and augments them in C; the training loop gets finished tensors.
+2. `stoker.Loader` decodes and augments them in C; the training loop gets finished tensors. With a
+   GPU they are in its memory already, and JPEGs are decoded and augmented there.
 3. After each epoch the network is measured on samples it has never seen, without augmentation.
 
 Accuracy on them must be well above chance, or the script fails.
@@ -115,14 +116,14 @@ def main():
     model = kind.network(options.classes).to(options.device)
     optimizer = torch.optim.Adam(model.parameters(), lr=options.rate)
     name = kind.field.split("=")[0]
-    settings = {"batch_size": options.batch_size, "seed": options.seed}
+    settings = {"batch_size": options.batch_size, "seed": options.seed, "device": options.device}
     learning = stoker.Loader(train, shuffle=True, transforms={name: kind.train}, **settings)
     testing = stoker.Loader(held_out, transforms={name: kind.test}, **settings)
 
     accuracy, begin = 0.0, time.perf_counter()
     for epoch in range(options.epochs):
-        loss = learn(model, optimizer, learning, kind, options.device)
-        accuracy = measure(model, testing, kind, options.device)
+        loss = learn(model, optimizer, learning, kind)
+        accuracy = measure(model, testing, kind)
         print(f"epoch {epoch + 1}: loss {loss:.3f}, held out {accuracy:.1%}")
     samples = learning.stats()["samples"]
     print(f"{samples:,} samples in {time.perf_counter() - begin:.1f} s")
@@ -143,30 +144,30 @@ def generate(kind, options):
     return out
 
 
-def learn(model, optimizer, loader, kind, device):
-    """One epoch; the mean loss."""
+def learn(model, optimizer, loader, kind):
+    """One epoch; the mean loss. Batches are where the model is."""
     total = 0.0
     model.train()
     for batch in loader:
-        answers = model(kind.read(batch).to(device))
-        loss = nn.functional.cross_entropy(answers, batch["cls"].to(device))
+        answers = model(kind.read(batch))
+        loss = nn.functional.cross_entropy(answers, batch["cls"])
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-        total += loss.item()
-    return total / len(loader)
+        total += loss.detach()
+    return total.item() / len(loader)
 
 
 @torch.no_grad()
-def measure(model, loader, kind, device):
+def measure(model, loader, kind):
     """The share of samples whose class is told right."""
     right = seen = 0
     model.eval()
     for batch in loader:
-        told = model(kind.read(batch).to(device)).argmax(1).cpu()
-        right += (told == batch["cls"]).sum().item()
+        told = model(kind.read(batch)).argmax(1)
+        right += (told == batch["cls"]).sum()
         seen += len(told)
-    return right / seen
+    return right.item() / seen
 
 
 def arguments():
@@ -181,9 +182,11 @@ def arguments():
     parser.add_argument("--batch-size", type=int, default=32)
     parser.add_argument("--rate", type=float, default=2e-3)
     parser.add_argument("--seed", type=int, default=0)
-    default = "cuda" if torch.cuda.is_available() else "cpu"
-    parser.add_argument("--device", default=default)
-    return parser.parse_args()
+    parser.add_argument("--device", default="auto", help="a GPU where there is one (auto)")
+    options = parser.parse_args()
+    if options.device == "auto":
+        options.device = "cuda" if torch.cuda.is_available() else "cpu"
+    return options
 
 
 if __name__ == "__main__":

@@ -90,62 +90,62 @@ def open_split(series, split, options):
 
 
 def learn(model, optimizer, train, val, options):
-    loader = stoker.Loader(train, batch_size=options.batch, shuffle=True, seed=options.seed)
+    kind = {"batch_size": options.batch, "shuffle": True, "seed": options.seed}
+    loader = stoker.Loader(train, device=options.device, **options.resident, **kind)
     for epoch in range(options.epochs):
         begun = time.perf_counter()
-        losses = [step(model, optimizer, batch, options) for batch in loader]
+        loss = torch.stack([step(model, optimizer, batch) for batch in loader]).mean().item()
         took = time.perf_counter() - begun
         model_error, naive_error = errors(model, val, options)
         print(
-            f"epoch {epoch + 1}: loss {sum(losses) / len(losses):.4f}, val MAE {model_error:.4f} "
+            f"epoch {epoch + 1}: loss {loss:.4f}, val MAE {model_error:.4f} "
             f"(naive {naive_error:.4f}), {len(train) / took:,.0f} windows/s"
         )
 
 
-def step(model, optimizer, batch, options):
-    """One step of training; the loss."""
-    x, y = (tensor.to(options.device) for tensor in batch[:2])
+def step(model, optimizer, batch):
+    """One step of training; the loss, which is not waited for."""
+    x, y, _ = batch
     loss = nn.functional.smooth_l1_loss(model(x), y)
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
-    return loss.item()
+    return loss.detach()
 
 
 @torch.no_grad()
-def miss(model, scaler, batch, options):
+def miss(model, scaler, batch):
     """Absolute errors of the model and of the naive forecast, in the units of the data."""
     x, y, _ = batch
-    forecast = model(x.to(options.device)).cpu()
+    forecast = model(x)
     naive = x[:, -1, model.label, None]
     real = scaler.inverse(y)
-    return (
-        (scaler.inverse(forecast) - real).abs().sum().item(),
-        (scaler.inverse(naive) - real).abs().sum().item(),
-    )
+    both = torch.stack([scaler.inverse(forecast), scaler.inverse(naive)])
+    return (both - real).abs().flatten(1).sum(1, dtype=torch.float64)
 
 
 def errors(model, windows, options):
     """Mean absolute errors over a split."""
-    total = numpy.zeros(2)
-    for batch in stoker.Loader(windows, batch_size=4096):
-        total += miss(model, windows.scaler, batch, options)
-    return total / len(windows)
+    loader = stoker.Loader(windows, batch_size=4096, device=options.device)
+    total = sum(miss(model, windows.scaler, batch) for batch in loader)
+    return (total / len(windows)).tolist()
 
 
 def walk_forward(model, optimizer, test, options):
     """Moment after moment: forecast all entities, then learn a little from what came."""
     for group in optimizer.param_groups:
         group["lr"] = options.rate / 10
-    moments = stoker.Loader(test, batch_size=len(test.entities), order="time")
+    moments = stoker.Loader(
+        test, batch_size=len(test.entities), order="time", device=options.device
+    )
     print("walk forward    windows   MAE      naive")
     for day, batches in itertools.groupby(moments, lambda batch: day_of(batch[2], test.time_unit)):
-        total, count = numpy.zeros(2), 0
+        total, count = 0, 0
         for batch in batches:
-            total += miss(model, test.scaler, batch, options)
+            total = total + miss(model, test.scaler, batch)
             count += len(batch[0])
-            step(model, optimizer, batch, options)
-        model_error, naive_error = total / count
+            step(model, optimizer, batch)
+        model_error, naive_error = (total / count).tolist()
         print(f"{day!s:<15} {count:>7}   {model_error:<8.4f} {naive_error:.4f}")
 
 
@@ -168,9 +168,13 @@ def arguments():
     parser.add_argument("--batch", type=int, default=256)
     parser.add_argument("--rate", type=float, default=1e-2, help="of learning")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--device", default="auto", help="a GPU where there is one (auto)")
     parser.add_argument("--quick", action="store_true", help="small data: shows that it works")
     options = parser.parse_args()
+    if options.device == "auto":
+        options.device = "cuda" if torch.cuda.is_available() else "cpu"
+    # A series that fits lives on the GPU: its windows are cut there.
+    options.resident = {} if options.device == "cpu" else {"resident": "auto"}
     if options.quick:
         options.entities, options.rows, options.window, options.epochs = 40, 800, 32, 4
     return options

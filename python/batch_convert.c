@@ -25,9 +25,14 @@ static PyObject *batch_column(const struct batch_view *view, const void *data, e
     return batch_numbers(view, data, dtype, view->batch->count);
 }
 
+/* What `present` says is on the device with the rest: a missing value has no address either. */
 static int batch_has(const struct stk_batch *batch, const struct stk_batch_field *field, uint32_t i)
 {
-    return i < batch->real && !(field->present && !field->present[i]);
+    if (i >= batch->real || !field->present)
+        return i < batch->real;
+    if (batch->device < 0)
+        return field->present[i];
+    return field->bytes ? field->bytes[i].data != NULL : field->items[i].data != NULL;
 }
 
 static PyObject *batch_item(const struct batch_view *view, const struct stk_batch_field *field,

@@ -1,4 +1,5 @@
-/* dlpack_abi.h -- DLPack's structs as its specification lays them out (the unversioned exchange).
+/* dlpack_abi.h -- DLPack's structs as its specification lays them out (both exchanges, with a
+ * version and without).
  * Owns: nothing.   Threads: any.   Errors: none; a wrong layout does not compile.
  * Not here: who fills them (tensor_type.c). */
 #ifndef PYTHON_DLPACK_ABI_H
@@ -8,9 +9,22 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define DLPACK_NAME "dltensor" /* a consumer renames the capsule when it takes the tensor */
+/* A consumer renames the capsule when it takes the tensor. */
+#define DLPACK_NAME "dltensor"
+#define DLPACK_VERSIONED_NAME "dltensor_versioned"
+#define DLPACK_MAJOR 1
+#define DLPACK_MINOR 0
 
-enum dlpack_device_type { DLPACK_CPU = 1 };
+enum dlpack_device_type { DLPACK_CPU = 1, DLPACK_CUDA = 2 };
+
+/* What a consumer gives as its stream; anything above is a CUstream. 1 and 2 are also what the
+ * driver itself calls these streams. */
+enum dlpack_stream {
+    DLPACK_NO_WAIT = -1,
+    DLPACK_AMBIGUOUS = 0, /* refused by the standard */
+    DLPACK_LEGACY = 1,
+    DLPACK_PER_THREAD = 2
+};
 
 enum dlpack_code {
     DLPACK_INT = 0,
@@ -49,6 +63,14 @@ struct dlpack_managed {
     void (*deleter)(struct dlpack_managed *self);
 };
 
+struct dlpack_managed_versioned {
+    uint32_t major, minor;
+    void *owner;
+    void (*deleter)(struct dlpack_managed_versioned *self); /* as above */
+    uint64_t flags;
+    struct dlpack_tensor tensor;
+};
+
 static_assert(sizeof(struct dlpack_device) == 8, "DLDevice");
 static_assert(sizeof(struct dlpack_dtype) == 4, "DLDataType");
 static_assert(sizeof(struct dlpack_tensor) == 48, "DLTensor");
@@ -61,5 +83,10 @@ static_assert(offsetof(struct dlpack_tensor, byte_offset) == 40, "DLTensor.byte_
 static_assert(sizeof(struct dlpack_managed) == 64, "DLManagedTensor");
 static_assert(offsetof(struct dlpack_managed, owner) == 48, "DLManagedTensor.manager_ctx");
 static_assert(offsetof(struct dlpack_managed, deleter) == 56, "DLManagedTensor.deleter");
+static_assert(sizeof(struct dlpack_managed_versioned) == 80, "DLManagedTensorVersioned");
+static_assert(offsetof(struct dlpack_managed_versioned, owner) == 8, "manager_ctx");
+static_assert(offsetof(struct dlpack_managed_versioned, deleter) == 16, "deleter");
+static_assert(offsetof(struct dlpack_managed_versioned, flags) == 24, "flags");
+static_assert(offsetof(struct dlpack_managed_versioned, tensor) == 32, "dl_tensor");
 
 #endif

@@ -7,6 +7,7 @@
 #include "context_type.h"
 #include "convert.h"
 #include "dataset_type.h"
+#include "stats_convert.h"
 
 #define WAIT_SLICE_NS 100000000 /* how long Ctrl-C may go unseen */
 
@@ -72,20 +73,32 @@ static PyObject *loader_raise(struct loader_object *self, const struct stk_error
     return context_raise(dataset_context(self->dataset), err);
 }
 
-static int loader_choices(struct stk_loader_options *options, const char *order, const char *last,
-                          const char *bad, const char *ragged, const char *io)
+/* What the caller wrote for options that are one of a few words. */
+struct loader_words {
+    const char *order, *last, *bad, *ragged, *io, *device, *resident, *decode;
+};
+
+static int loader_choices(struct stk_loader_options *options, const struct loader_words *words)
 {
     static const char *const orders[] = {"auto", "sequential", "global", "local", "time"};
     static const char *const lasts[] = {"auto", "short", "mask", "drop"};
     static const char *const policies[] = {"raise", "replace"};
     static const char *const layouts[] = {"error", "pad", "list", "flat"};
     static const char *const ways[] = {"auto", "pread", "io_uring"};
+    static const char *const devices[] = {"cpu", "cuda", "auto"};
+    static const char *const residents[] = {"no", "auto", "yes"};
+    static const char *const decoders[] = {"auto", "cpu", "gpu"};
     int chosen[] = {
-        convert_choice("order", order, orders, 5), convert_choice("last", last, lasts, 4),
-        convert_choice("bad", bad, policies, 2),   convert_choice("ragged", ragged, layouts, 4),
-        convert_choice("io", io, ways, 3),
+        convert_choice("order", words->order, orders, 5),
+        convert_choice("last", words->last, lasts, 4),
+        convert_choice("bad", words->bad, policies, 2),
+        convert_choice("ragged", words->ragged, layouts, 4),
+        convert_choice("io", words->io, ways, 3),
+        convert_choice("device", words->device, devices, 3),
+        convert_choice("resident", words->resident, residents, 3),
+        convert_choice("decode", words->decode, decoders, 3),
     };
-    for (int i = 0; i < 5; i++)
+    for (size_t i = 0; i < sizeof chosen / sizeof *chosen; i++)
         if (chosen[i] < 0)
             return 0;
     options->order = (enum stk_order)chosen[0];
@@ -93,6 +106,9 @@ static int loader_choices(struct stk_loader_options *options, const char *order,
     options->bad = (enum stk_bad_policy)chosen[2];
     options->ragged = (enum stk_ragged)chosen[3];
     options->io = (enum stk_io)chosen[4];
+    options->device = (enum stk_device)chosen[5];
+    options->resident = (enum stk_resident)chosen[6];
+    options->decode = (enum stk_decode)chosen[7];
     return 1;
 }
 
@@ -189,24 +205,31 @@ static PyObject *loader_new(PyTypeObject *type, PyObject *args, PyObject *named)
                             "trace",
                             "transforms",
                             "batch_transforms",
+                            "device",
+                            "device_number",
+                            "device_memory",
+                            "resident",
+                            "decode",
                             NULL};
     struct core_state *state = PyType_GetModuleState(type);
     struct stk_loader_options options = {0};
-    const char *order = "auto", *last = "auto", *bad = "raise", *ragged = "error", *io = "auto";
+    struct loader_words words = {"auto", "auto", "raise", "error", "auto", "cpu", "no", "auto"};
     PyObject *dataset, *weights = Py_None, *transforms = Py_None;
     int pin = 1;
     if (!PyArg_ParseTupleAndKeywords(
-            args, named, "O!|$O&O&psO&O&O&O&sssO&O&O&O&O&sOpdzOz:Loader", names, state->dataset,
-            &dataset, convert_u32, &options.batch_size, convert_u32, &options.global_batch_size,
-            &options.shuffle, &order, convert_u32, &options.reach, convert_u64, &options.seed,
-            convert_u32, &options.rank, convert_u32, &options.world_size, &last, &bad, &ragged,
-            convert_u64, &options.memory, convert_u32, &options.threads, convert_u32,
-            &options.local_rank, convert_u32, &options.local_world_size, convert_u32,
-            &options.depth, &io, &weights, &pin, &options.stall_seconds, &options.trace,
-            &transforms, &options.batch_transforms))
+            args, named, "O!|$O&O&psO&O&O&O&sssO&O&O&O&O&sOpdzOzsO&O&ss:Loader", names,
+            state->dataset, &dataset, convert_u32, &options.batch_size, convert_u32,
+            &options.global_batch_size, &options.shuffle, &words.order, convert_u32, &options.reach,
+            convert_u64, &options.seed, convert_u32, &options.rank, convert_u32,
+            &options.world_size, &words.last, &words.bad, &words.ragged, convert_u64,
+            &options.memory, convert_u32, &options.threads, convert_u32, &options.local_rank,
+            convert_u32, &options.local_world_size, convert_u32, &options.depth, &words.io,
+            &weights, &pin, &options.stall_seconds, &options.trace, &transforms,
+            &options.batch_transforms, &words.device, convert_u32, &options.device_number,
+            convert_u64, &options.device_memory, &words.resident, &words.decode))
         return NULL;
     options.no_pin = !pin;
-    if (!loader_choices(&options, order, last, bad, ragged, io))
+    if (!loader_choices(&options, &words))
         return NULL;
     return loader_open_chains(type, dataset, transforms, weights, &options);
 }
@@ -364,12 +387,6 @@ static PyObject *loader_load(PyObject *object, PyObject *arg)
     return result;
 }
 
-static PyObject *loader_waits(const struct stk_wait *waits)
-{
-    return Py_BuildValue("{sdsdsd}", "fetch", waits->fetch, "fill", waits->fill, "consumer",
-                         waits->consumer);
-}
-
 static PyObject *loader_stats(PyObject *object, PyObject *Py_UNUSED(none))
 {
     struct stk_loader *loader = loader_enter(loader_self(object));
@@ -380,33 +397,7 @@ static PyObject *loader_stats(PyObject *object, PyObject *Py_UNUSED(none))
     stk_loader_stats(loader, &stats);
     Py_END_ALLOW_THREADS;
     loader_leave(loader_self(object));
-    PyObject *dict = PyDict_New();
-    const struct {
-        const char *name;
-        uint64_t value;
-    } counts[] = {
-        {"samples", stats.samples},
-        {"batches", stats.batches},
-        {"bytes", stats.bytes},
-        {"bad", stats.bad},
-        {"held_bytes", stats.held_bytes},
-        {"peak_bytes", stats.peak_bytes},
-        {"caller_bytes", stats.caller_bytes},
-        {"caller_peak_bytes", stats.caller_peak_bytes},
-        {"reads", stats.reads},
-        {"merged_reads", stats.merged_reads},
-        {"mapped_copies", stats.mapped_copies},
-        {"chunks_decoded", stats.chunks_decoded},
-        {"threads", stats.threads},
-    };
-    for (size_t i = 0; dict && i < sizeof counts / sizeof *counts; i++)
-        if (!convert_put(dict, counts[i].name, PyLong_FromUnsignedLongLong(counts[i].value)))
-            Py_CLEAR(dict);
-    if (dict && (!convert_put(dict, "seconds", PyFloat_FromDouble(stats.seconds)) ||
-                 !convert_put(dict, "waits", loader_waits(&stats.waits)) ||
-                 !convert_put(dict, "io", PyUnicode_FromString(stats.io))))
-        Py_CLEAR(dict);
-    return dict;
+    return stats_convert(&stats);
 }
 
 static PyObject *loader_quarantined(const struct stk_quarantined *bad)
@@ -457,6 +448,30 @@ static PyObject *loader_quarantine(PyObject *object, PyObject *Py_UNUSED(none))
     return list;
 }
 
+/* use(address, stream): the batch that holds the address is worked on in the stream too. */
+static PyObject *loader_use(PyObject *object, PyObject *args)
+{
+    uint64_t address = 0, stream = 0;
+    if (!PyArg_ParseTuple(args, "O&O&:use", convert_u64, &address, convert_u64, &stream))
+        return NULL;
+    struct stk_loader *loader = loader_enter(loader_self(object));
+    if (!loader)
+        return NULL;
+    struct stk_error err;
+    stk_status status;
+    Py_BEGIN_ALLOW_THREADS;
+    status =
+        stk_loader_use(loader, (const void *)(uintptr_t)address, (void *)(uintptr_t)stream, &err);
+    Py_END_ALLOW_THREADS;
+    PyObject *result = NULL;
+    if (!status || status == STK_NOT_FOUND)
+        result = PyBool_FromLong(!status);
+    else
+        loader_raise(loader_self(object), &err);
+    loader_leave(loader_self(object));
+    return result;
+}
+
 static void loader_wake(struct loader_object *self)
 {
     struct stk_loader *loader = self->loader;
@@ -501,6 +516,8 @@ static PyMethodDef loader_methods[] = {
     {"load", loader_load, METH_O, "Take a state, as JSON."},
     {"stats", loader_stats, METH_NOARGS, "Counts, waits and memory, as a dict."},
     {"quarantine", loader_quarantine, METH_NOARGS, "The samples that were replaced, as dicts."},
+    {"use", loader_use, METH_VARARGS,
+     "(address, stream): the stream works on the batch that holds the address. Whether one does."},
     {"interrupt", loader_interrupt, METH_O, "Whether next gives up instead of waiting."},
     {"close", loader_close, METH_NOARGS, "Stop; batches stay valid."},
     {NULL, NULL, 0, NULL},

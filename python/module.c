@@ -2,8 +2,10 @@
 #include <stdio.h>
 
 #include "../cli/stoker_main.h"
+#include "activity_function.h"
 #include "context_type.h"
 #include "convert.h"
+#include "device_function.h"
 #include "pack_function.h"
 #include "pipeline_type.h"
 
@@ -57,6 +59,16 @@ static PyMethodDef core_functions[] = {
      "Packs tables into a series: (context, tables, rows, own_names, out, **options) -> counts."},
     {"rescale_series", pack_function_rescale, METH_VARARGS,
      "Fits another scaler: (context, folder, scaler, fit_on)."},
+    {"device_count", device_function_count, METH_NOARGS, "GPUs that this process may use."},
+    {"device_info", device_function_info, METH_O, "What the GPU of a number is, as a dict."},
+    {"device_sample", device_function_sample, METH_O,
+     "What it does at the moment, as a dict; None for what it does not tell."},
+    {"device_folders", device_function_folders, METH_O,
+     "Where else CUDA's libraries may lie: b'a:b'."},
+    {"activity_start", activity_function_start, METH_VARARGS,
+     "Records what a GPU does: (device, nanoseconds a bin) -> a recording."},
+    {"activity_read", activity_function_read, METH_O, "What a recording holds so far, as a dict."},
+    {"activity_stop", activity_function_stop, METH_O, "Ends a recording."},
     {"transforms", pipeline_transforms, METH_O, "The transforms that a context knows, as tuples."},
     {NULL, NULL, 0, NULL},
 };

@@ -19,6 +19,8 @@ _stoker()
         stream:--last) words="auto short mask drop" ;;
         stream:--bad) words="raise replace" ;;
         stream:--ragged) words="error pad list flat" ;;
+        stream:--resident) words="no auto yes" ;;
+        stream:--decode) words="auto cpu gpu" ;;
         stream:--io) words="auto pread uring" ;;
         help:--completion) words="none bash zsh" ;;
     esac
@@ -38,7 +40,7 @@ _stoker()
             cat) words=" --key --format --dtype --shape --fields --index --reindex --chunk-limit --window --horizon --stride --gap --min-history --pad --split --features --labels --json --help -h" ;;
             show) words=" --out -o --transform --plugin --field --samples --keys --shuffle --seed --epoch --columns --cell --format --dtype --shape --fields --index --reindex --chunk-limit --window --horizon --stride --gap --min-history --pad --split --features --labels --json --help -h" ;;
             verify) words=" --threads --format --dtype --shape --fields --index --reindex --chunk-limit --window --horizon --stride --gap --min-history --pad --split --features --labels --json --help -h" ;;
-            stream) words=" --batch-size --global-batch-size --shuffle --shuffle-order --reach --seed --epoch --epochs --rank --world-size --last --bad --quarantine --ragged --transform --batch-transform --plugin --threads --memory --depth --io --save-state --stop-after --resume --order --no-digest --trace --format --dtype --shape --fields --index --reindex --chunk-limit --window --horizon --stride --gap --min-history --pad --split --features --labels --json --help -h" ;;
+            stream) words=" --batch-size --global-batch-size --shuffle --shuffle-order --reach --seed --epoch --epochs --rank --world-size --last --bad --quarantine --ragged --transform --batch-transform --plugin --device --device-memory --resident --decode --threads --memory --depth --io --save-state --stop-after --resume --order --no-digest --trace --format --dtype --shape --fields --index --reindex --chunk-limit --window --horizon --stride --gap --min-history --pad --split --features --labels --json --help -h" ;;
             version) words=" --json --help -h" ;;
             help) words=" --completion --json --help -h" ;;
         esac

@@ -59,14 +59,21 @@ def main():
 
     results = pathlib.Path(options.results)
     race = json.loads((results / "demo-benchmark.json").read_text())
-    reached, chance = judge(json.loads((results / "demo-training.json").read_text()))
+    training = json.loads((results / "demo-training.json").read_text())
+    reached, chance = judge(training)
     print(f"\n== Summary, after {time.perf_counter() - start:.0f} s")
     for row in race["rows"]:
         print(f"{row['name']:<12}{row['value']:>10,.0f} samples/s")
     for name, ratio in race["ratios"].items():
         print(f"{name:<20}{ratio:>6.1f}x")
     print(f"3D-CNN: held-out accuracy {reached:.1%} (guessing: {chance:.1%})")
-    print(f"chart: {results / 'demo-benchmark.png'}")
+    for row in race.get("training", ()):
+        busy = "" if row["gpu_busy"] is None else f", GPU busy {row['gpu_busy']:.0%}"
+        print(f"trained from {row['name']}: {row['samples_per_s']:,.0f} samples/s{busy}")
+    if "share_of_bound" in training:
+        print(f"3D-CNN: {training['share_of_bound']:.0%} of what batches on the GPU would give")
+    for picture in sorted(results.glob("demo-*.png")):
+        print(f"chart: {picture}")
 
 
 if __name__ == "__main__":

@@ -3,13 +3,18 @@
 
     python run_benchmark.py --data data/streaming              each side runs long enough to measure
     python run_benchmark.py --data data/streaming --loops 500  the stress test: 500 epochs a side
+    python run_benchmark.py --draw                             the pictures again, of the results
 
 Each side warms up for one epoch and is then timed in rounds, the sides taking turns; the median
 counts. All sides shuffle and hand over a whole batch as one tensor; on a GPU the batch is then
-copied to it, on a CPU one byte of every memory page is read.
+copied to it (Stoker's is there already), on a CPU one byte of every memory page is read.
+
+With a GPU, the 3D-CNN of training.py then learns for a few seconds from the naive side and from
+Stoker, and a second picture shows how busy the GPU is meanwhile.
 """
 
 import argparse
+import importlib.util
 import json
 import os
 import pathlib
@@ -19,9 +24,10 @@ import warnings
 
 import numpy
 import torch
-import webdataset
 from data_engine import get_loader
+from gpu_watch import Watch
 from torch.utils.data import DataLoader, Dataset, default_collate
+from training import make_model, train_epoch
 
 WORKERS = (0, 2, 4)
 warnings.filterwarnings("ignore", "This DataLoader will create")  # 4 workers on 2 cores: on purpose
@@ -52,6 +58,8 @@ def naive(data, batch_size, workers):
 
 
 def sharded(data, batch_size, workers):
+    import webdataset
+
     shards = [str(path) for path in sorted((data / "shards").glob("*.tar"))]
     dataset = (
         webdataset.WebDataset(shards, shardshuffle=len(shards), empty_check=False)
@@ -118,12 +126,13 @@ def benchmark(data, batch_size=32, seconds=3.0, loops=None, rounds=3, device=Non
     data = pathlib.Path(data)
     device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
     trial = min(1.0, seconds)
-    stoker = Side("Stoker", get_loader(str(data / "shards"), batch_size), device)
-    sides = [
-        best_workers("naive", naive, data, batch_size, device, trial),
-        best_workers("WebDataset", sharded, data, batch_size, device, trial),
-        stoker,
-    ]
+    stoker = Side("Stoker", get_loader(str(data / "shards"), batch_size, device=device), device)
+    sides = [best_workers("naive", naive, data, batch_size, device, trial)]
+    if importlib.util.find_spec("webdataset"):
+        sides.append(best_workers("WebDataset", sharded, data, batch_size, device, trial))
+    else:
+        print("  WebDataset is not installed: it is left out")
+    sides.append(stoker)
     stoker.epoch()
     for number in range(1 if loops else rounds):
         for side in sides:
@@ -140,7 +149,7 @@ def benchmark(data, batch_size=32, seconds=3.0, loops=None, rounds=3, device=Non
         }
         for side in sides
     ]
-    return {
+    result = {
         "bench": "demo",
         "version": 1,
         "machine": {
@@ -152,6 +161,35 @@ def benchmark(data, batch_size=32, seconds=3.0, loops=None, rounds=3, device=Non
         "rows": rows,
         "ratios": {f"Stoker/{row['name']}": rows[-1]["value"] / row["value"] for row in rows[:-1]},
     }
+    if device.type == "cuda":
+        result["training"] = [watch_training(side, seconds / rounds) for side in (sides[0], stoker)]
+    return result
+
+
+def batches_for(side, seconds):
+    """Batches of epoch after epoch, on the side's device, until the time is over."""
+    until = time.perf_counter() + seconds
+    while True:
+        for x, y in side.loader:
+            if time.perf_counter() > until:
+                return
+            yield x.to(side.device, non_blocking=True), y.to(side.device, non_blocking=True)
+
+
+def watch_training(side, seconds):
+    """The 3D-CNN learns from this side; how busy the GPU is meanwhile."""
+    classes = 1 + max(int(y.max()) for _, y in side.loader)
+    model = make_model(classes).to(side.device)
+    optimizer = torch.optim.Adam(model.parameters())
+    train_epoch(model, batches_for(side, min(1.0, seconds)), optimizer)
+    with Watch(side.device) as watch:
+        start = time.perf_counter()
+        _, samples = train_epoch(model, batches_for(side, seconds), optimizer)
+        took = time.perf_counter() - start
+    busy = "" if watch.busy is None else f", GPU busy {watch.busy:.1%}"
+    print(f"  training from {side.name}: {samples / took:,.0f} samples/s{busy}", flush=True)
+    row = {"name": side.name, "samples_per_s": samples / took, "workers": side.workers}
+    return {**row, "gpu_busy": watch.busy, "busy_by": watch.how, "curve": watch.curve}
 
 
 def cpu_name():
@@ -180,28 +218,70 @@ def table(result):
 
 def outcome(result):
     """The sentence that the numbers speak for."""
-    plain, shards, stoker = (row["value"] for row in result["rows"])
+    rates = {row["name"]: row["value"] for row in result["rows"]}
+    plain, stoker = rates["naive"], rates["Stoker"]
     machine = result["machine"]
-    return (
+    words = (
         f"By streaming sharded data through Stoker, I raised the data throughput of this machine "
         f"({machine['cpu']}, {machine['cores']} cores, {machine['device']}) from {plain:,.0f} "
         f"samples/sec to {stoker:,.0f} samples/sec. This is a {stoker / plain:.1f}x net increase "
-        f"in data loading speed over one file a sample, and {stoker / shards:.1f}x over WebDataset."
+        f"in data loading speed over one file a sample"
     )
+    if "WebDataset" in rates:
+        words += f", and {stoker / rates['WebDataset']:.1f}x over WebDataset"
+    return words + "."
 
 
-def chart(result, path):
-    """A bar for each loader."""
+def pictures(result, folder):
+    """Draws what there is to draw, where matplotlib is installed; the files that it wrote."""
+    if not importlib.util.find_spec("matplotlib"):
+        print("matplotlib is not installed: draw the pictures elsewhere, with --draw")
+        return []
     import matplotlib
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plot
 
+    drawn = [folder / "demo-benchmark.png"]
+    chart(plot, result, drawn[0])
+    if any(row["curve"] for row in result.get("training", ())):
+        drawn.append(folder / "demo-gpu-busy.png")
+        busy_chart(plot, result, drawn[1])
+    return drawn
+
+
+def busy_chart(plot, result, path):
+    """How busy the GPU is over time: the naive side above, Stoker below."""
+    rows = [row for row in result["training"] if row["curve"]]
+    size = (9, 1.6 + 1.6 * len(rows))
+    figure, panels = plot.subplots(
+        len(rows), sharex=True, squeeze=False, figsize=size, layout="constrained"
+    )
+    for axes, row, color in zip(panels[:, 0], rows, ("#8d96a3", "#d1495b"), strict=False):
+        times, shares = zip(*row["curve"], strict=True)
+        axes.fill_between(times, [100 * share for share in shares], color=color, step="post")
+        axes.set_title(
+            f"{row['name']} ({describe(row)}): GPU busy {row['gpu_busy']:.0%}, "
+            f"{row['samples_per_s']:,.0f} samples/s",
+            loc="left",
+            fontsize=11,
+        )
+        axes.set_ylim(0, 100)
+        axes.set_ylabel("busy %")
+        axes.spines[["top", "right"]].set_visible(False)
+    panels[-1, 0].set_xlabel("seconds of training the 3D-CNN")
+    figure.savefig(path, dpi=150)
+    plot.close(figure)
+
+
+def chart(plot, result, path):
+    """A bar for each loader."""
     rows = result["rows"][::-1]
     names = [f"{row['name']}\n({describe(row)})" for row in rows]
     rates = [row["value"] for row in rows]
     figure, axes = plot.subplots(figsize=(9, 3.6), layout="constrained")
-    bars = axes.barh(names, rates, color=["#d1495b", "#8d96a3", "#c3c9d1"], height=0.6)
+    colors = ["#d1495b", "#8d96a3", "#c3c9d1"][: len(rows)]
+    bars = axes.barh(names, rates, color=colors, height=0.6)
     plain = result["rows"][0]["value"]
     labels = [f"{rate:,.0f} samples/s   {rate / plain:.1f}x" for rate in rates]
     axes.bar_label(bars, labels, padding=6, fontsize=11)
@@ -231,7 +311,12 @@ def main():
     parser.add_argument("--loops", type=int, help="epochs a side instead, such as 500")
     parser.add_argument("--device", help="cuda where torch has it, else cpu")
     parser.add_argument("--results", type=pathlib.Path, default="results", help="folder (results)")
+    parser.add_argument("--draw", action="store_true", help="only draw what was measured before")
     arguments = parser.parse_args()
+    kept = arguments.results / "demo-benchmark.json"
+    if arguments.draw:
+        print("written:", *pictures(json.loads(kept.read_text()), arguments.results))
+        return
     if not (pathlib.Path(arguments.data) / "loose").is_dir():
         raise SystemExit(
             f"{arguments.data}: nothing there; run prep_data.py --out {arguments.data}"
@@ -244,10 +329,10 @@ def main():
         device=arguments.device,
     )
     arguments.results.mkdir(parents=True, exist_ok=True)
-    (arguments.results / "demo-benchmark.json").write_text(json.dumps(result, indent=1) + "\n")
-    chart(result, arguments.results / "demo-benchmark.png")
+    kept.write_text(json.dumps(result, indent=1) + "\n")
+    drawn = pictures(result, arguments.results)
     print(f"\n{table(result)}\n\n{outcome(result)}\n")
-    print(f"written: {arguments.results}/demo-benchmark.json and .png")
+    print("written:", kept, *drawn)
 
 
 if __name__ == "__main__":

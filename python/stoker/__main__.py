@@ -19,10 +19,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     from . import _core
     from ._context import write_table
+    from ._device import add_folders
     from ._tables import open_tables
 
     if arguments is None:
         arguments = sys.argv[1:]
+    if arguments[:1] in (["check"], ["stream"]):
+        add_folders()
     has_arrow = importlib.util.find_spec("pyarrow") is not None
     context = _core.Context(
         write_table=write_table if has_arrow else None,

@@ -19,12 +19,12 @@ def has_torch() -> bool:
     return importlib.util.find_spec("torch") is not None
 
 
-def resolve(as_: str | None) -> str:
-    """ "torch" or "numpy"; None: torch where there is one."""
+def resolve(as_: str | None, plain: str = "numpy") -> str:
+    """ "torch", "numpy" or "dlpack"; None: torch where there is one, else the plain kind."""
     if as_ is None:
-        return "torch" if has_torch() else "numpy"
-    if as_ not in ("torch", "numpy"):
-        raise ValueError(f"as_ is {as_!r}; it may be 'torch' or 'numpy'")
+        return "torch" if has_torch() else plain
+    if as_ not in ("torch", "numpy", "dlpack"):
+        raise ValueError(f"as_ is {as_!r}; it may be 'torch', 'numpy' or 'dlpack'")
     return as_
 
 
@@ -36,6 +36,29 @@ def to_numpy(tensor: _core.Tensor) -> numpy.ndarray:
 def to_torch(tensor: _core.Tensor) -> Any:
     """A torch tensor over the tensor's memory. Torch is imported with the first."""
     return _torch_door()(tensor.capsule())
+
+
+def _to_torch_on(number: int) -> Callable[[_core.Tensor], Any]:
+    """As to_torch, in the memory of a GPU: torch's current stream waits until the tensor is there.
+    What torch.from_dlpack does, without its detours: this runs once for every tensor of a batch."""
+    import torch
+
+    door = _torch_door()
+    # The number alone, where torch has a way to it: a Stream object takes longer than the rest.
+    current = getattr(torch._C, "_cuda_getCurrentRawStream", None) or (
+        lambda number: torch.cuda.current_stream(number).cuda_stream
+    )
+
+    def to_torch_there(tensor: _core.Tensor) -> Any:
+        stream = current(number)  # 0: the default stream, which DLPack calls 1
+        return door(tensor.__dlpack__(stream=stream or 1))
+
+    return to_torch_there
+
+
+def as_it_is(tensor: _core.Tensor) -> _core.Tensor:
+    """The library's own tensor, which others take through DLPack."""
+    return tensor
 
 
 @functools.cache
@@ -52,24 +75,26 @@ def load(as_: str) -> None:
         _torch_door()
 
 
-def converter(as_: str) -> Callable[[_core.Tensor], Any]:
+def converter(as_: str, device: int | None = None) -> Callable[[_core.Tensor], Any]:
     """The function that turns the library's tensor into an array of this kind."""
-    return to_numpy if as_ == "numpy" else to_torch
+    if as_ == "torch":
+        return to_torch if device is None else _to_torch_on(device)
+    return to_numpy if as_ == "numpy" else as_it_is
 
 
 def mask_of(lengths: Any, size: int) -> Any:
     """(B, size) of bool: the first so many of each row are True. Row by row in numpy: comparing
     with a range takes ten times as long, and torch's way wakes threads that then spin on the
-    cores that decode."""
+    cores that decode. On a GPU torch compares: nothing waits for the lengths."""
     is_torch = not isinstance(lengths, numpy.ndarray)
+    if is_torch and lengths.device.type != "cpu":
+        import torch
+
+        return torch.arange(size, device=lengths.device) < lengths[:, None]
     mask = numpy.zeros((len(lengths), size), numpy.bool_)
     for row, length in zip(mask, lengths.tolist(), strict=True):
         row[:length] = True
-    if not is_torch:
-        return mask
-    import torch
-
-    return torch.from_numpy(mask)
+    return _from_numpy(mask) if is_torch else mask
 
 
 def zeros(shape: tuple[int, ...], like: Any) -> Any:

@@ -88,13 +88,18 @@ class Assembler:
     """Builds samples and batches in the form that was asked for."""
 
     def __init__(
-        self, fields: Sequence[Field], as_: str, as_tuple: bool, changed: Sequence[str] = ()
+        self,
+        fields: Sequence[Field],
+        as_: str,
+        as_tuple: bool,
+        changed: Sequence[str] = (),
+        device: int | None = None,  # the number of a GPU
     ) -> None:
         self.fields = list(fields)
         self.changed = frozenset(changed)  # fields whose values transforms change
         self.as_ = as_
         self.as_tuple = as_tuple
-        self.array = _arrays.converter(as_)
+        self.array = _arrays.converter(as_, device)
         self._names = [field.name for field in self.fields]
         # What is left to do with an item of a list; the library has checked that json is JSON.
         readers: dict[str, Callable[[Any], Any]] = {"tensor": self.array, "json": json.loads}
@@ -149,7 +154,7 @@ class Assembler:
         made = {}
         if field.lengths is not None:
             made["lengths"] = self.array(field.lengths)
-        if field.is_padded:
+        if field.is_padded and self.as_ != "dlpack":  # the lengths say it too
             axis = -1 if self.fields[i].media == "audio" else 1
             made["mask"] = _arrays.mask_of(made["lengths"], value.shape[axis])
         if field.present is not None:

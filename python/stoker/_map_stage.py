@@ -16,6 +16,7 @@ from numpy.random.bit_generator import ISeedSequence
 from . import _arrays, _core
 from ._batches import Assembler, Batch, Raw, collate
 from ._context import log
+from ._device import MapStreams
 from .errors import BusyError, CancelledError, MapError, ShapeError
 
 _PATIENCE = 1.0  # seconds that closing waits for a callable to return
@@ -32,7 +33,9 @@ class Mapper:
         seed: int,
         template: Callable[[], Any],
         allow_nan: bool = False,
+        streams: MapStreams | None = None,
     ) -> None:
+        self.streams = streams  # of a loader with a device
         self._assembler = assembler
         self._sample_map = sample_map
         self._map = map_
@@ -43,6 +46,11 @@ class Mapper:
 
     def __call__(self, raw: Raw, tell: Callable[[str], None]) -> Any:
         """The batch as the caller gets it. tell: what is being done, for whoever waits."""
+        if self.streams is None:
+            return self._over_batch(raw, tell)
+        return self.streams.run(lambda: self._over_batch(raw, tell))
+
+    def _over_batch(self, raw: Raw, tell: Callable[[str], None]) -> Any:
         if self._sample_map is None:
             batch = self._assembler.batch(raw)
         else:
@@ -270,6 +278,8 @@ class MapStage:
                 return None
         if isinstance(result, _Failure):
             raise result.error
+        if self._mapper.streams is not None:
+            result = self._mapper.streams.take(result, self._core.use)
         return result, state
 
     def _wait(self) -> tuple[Any, str]:

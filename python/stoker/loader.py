@@ -19,11 +19,11 @@ from . import _arrays, _core
 from . import dataset as _dataset
 from ._batches import Assembler, Raw
 from ._chain import Chain, chain_text
-from ._context import log
+from ._device import MapStreams, array_kind, read_device, record, settle, tensors_in
 from ._map_stage import Mapper, MapStage
 from ._options import Fields, Source, find_ranks, parse_size
 from .dataset import Dataset
-from .errors import BadSampleError, BusyError, StokerError, UnsupportedError
+from .errors import BadSampleError, BusyError, StokerError, UsageError
 
 if TYPE_CHECKING:
     from ._iterable import LoaderIterable
@@ -98,8 +98,18 @@ class Loader:
             never.
         map_nan: ``"error"``: NaN that a callable makes is one; or ``"pass"``.
         fields: read other fields than the dataset was opened with; see :func:`open`.
-        as_: ``"torch"`` or ``"numpy"``; default: the dataset's.
-        device: ``"cpu"``. This build has no GPU support.
+        as_: ``"torch"``, ``"numpy"``, or ``"dlpack"``: plain tensors for CuPy, JAX and Numba, with
+            ``__dlpack__``, ``shape``, ``dtype``, ``device`` and ``to_host()``. Default: the
+            dataset's.
+        device: where batches are handed over: ``"cpu"``, ``"cuda"`` (under torchrun the GPU of the
+            local rank, else torch's current one), ``"cuda:1"``, a ``torch.device``, or ``"auto"``:
+            a GPU where there is one. See :meth:`record_stream` for work in several streams.
+        device_memory: the most bytes that batches made ahead and resident data take on the device:
+            ``"4GiB"``. Default: 1 GiB for batches, half of what is free for resident data.
+        resident: keep the data itself on the device, as the first epoch brings it there: True, or
+            ``"auto"`` when it fits. Tensors and series; order, state and values are the same.
+        decode: who decodes JPEGs for a device: ``"cpu"``, ``"gpu"``, or ``"auto"``: both, in a
+            share that is measured once and kept in the state.
         pin: put worker threads on cores of their own.
         trace: write a Perfetto trace here on close.
         stall_seconds: a longer wait is told once through ``logging.getLogger("stoker")``.
@@ -140,14 +150,17 @@ class Loader:
         map_nan: str = "error",
         fields: Fields = None,
         as_: str | None = None,
-        device: str | None = None,
+        device: Any = None,
+        device_memory: int | str | None = None,
+        resident: bool | str = False,
+        decode: str = "auto",
         pin: bool = True,
         trace: Source | None = None,
         stall_seconds: float = 30,
     ) -> None:
         self._core: _core.Loader | None = None
         self._stage: MapStage | None = None
-        _check_device(device)
+        where = read_device(device, device_memory, resident, decode)
         for name, callable_ in (("map", map), ("sample_map", sample_map)):
             if callable_ is not None and not callable(callable_):
                 raise TypeError(f"{name} is {callable_!r}, which cannot be called")
@@ -162,19 +175,16 @@ class Loader:
         self.rank, self.world_size, self.seed = ranks.rank, ranks.world_size, operator.index(seed)
         self.last = _read_last(last, drop_last, ranks.world_size)
         self.drop_last = self.last == "drop"
-        kind = _arrays.resolve(as_ or dataset._as)
+        kind = array_kind(as_, dataset._as, where)
         _arrays.load(kind)
+        if kind == "dlpack" and sample_map is not None:
+            raise UsageError('sample_map needs arrays, and as_ is "dlpack"')
+        where = settle(where, kind, sample_map is not None)
         self.transforms = _read_transforms(transforms)
         self.batch_transforms = None if batch_transforms is None else chain_text(batch_transforms)
-        described = list(dataset.fields.values())
-        self._assembler = Assembler(described, kind, dataset._as_tuple, list(self.transforms))
         if self.last == "mask" and not dataset._as_tuple and "mask" in dataset.fields:
             raise ValueError("a field is called mask, and so is the mask; ask for tuples instead")
-        self._mapper: Mapper | None = None
-        if map is not None or sample_map is not None:
-            template = functools.partial(_any_sample, dataset, self._assembler)
-            passes = _read_choice("map_nan", map_nan, ("error", "pass")) == "pass"
-            self._mapper = Mapper(self._assembler, sample_map, map, self.seed, template, passes)
+        passes_nan = _read_choice("map_nan", map_nan, ("error", "pass")) == "pass"
         self._map_threads = map_threads or min(4, len(os.sched_getaffinity(0)))
         self._map_timeout = map_timeout
         self._stall_seconds = float(stall_seconds)
@@ -203,7 +213,29 @@ class Loader:
             trace=None if trace is None else os.fspath(trace),
             transforms=[os.fsencode(text) for pair in self.transforms.items() for text in pair],
             batch_transforms=self.batch_transforms or None,
+            device=where.kind,
+            device_number=where.number,
+            device_memory=where.memory,
+            resident=where.resident,
+            decode=where.decode,
         )
+        on_device = where.kind != "cpu" and self._core.stats()["device"] is not None
+        gpu = where.number if on_device else None
+        self.device = "cpu" if gpu is None else f"cuda:{gpu}"
+        self._assembler = Assembler(
+            list(dataset.fields.values()),
+            kind,
+            dataset._as_tuple,
+            list(self.transforms),
+            gpu,
+        )
+        self._mapper: Mapper | None = None
+        if map is not None or sample_map is not None:
+            template = functools.partial(_any_sample, dataset, self._assembler)
+            streams = None if gpu is None or kind != "torch" else MapStreams(gpu)
+            self._mapper = Mapper(
+                self._assembler, sample_map, map, self.seed, template, passes_nan, streams
+            )
         self._epoch = 0  # of the running iteration, or of the last one
         self._begins_here = True  # the next iteration begins where the library stands
         self._next_epoch: int | None = None  # set_epoch while an iteration runs
@@ -339,7 +371,8 @@ class Loader:
     # Looking
 
     def stats(self) -> dict[str, Any]:
-        """What was delivered, what was waited for (in seconds), and memory, as a dict."""
+        """What was delivered, what was waited for (in seconds), and memory, as a dict. ``"device"``
+        is a dict of what was done there, or None where batches stay on the CPU."""
         if self._core is None and self._last_words is not None:
             return dict(self._last_words.stats)
         stats = self._opened().stats()
@@ -349,6 +382,24 @@ class Loader:
         running = 0.0 if self._stage is None else self._stage.waited
         stats["waits"]["map"] = self._map_waited + running
         return stats
+
+    def record_stream(self, batch: Any, stream: Any) -> None:
+        """The stream works on this batch too, or on this tensor of it: its memory is not used again
+        before what the stream then holds is done. It waits, from now on, until the batch is there.
+
+        Needed when a batch is used in other streams than the one that was current when it was
+        drawn, as with torch's ``Tensor.record_stream``, which does not know this memory.
+
+        Args:
+            batch: a batch, or tensors of one; views too.
+            stream: a stream of torch or CuPy, or the number of a CUstream.
+        """
+        if self.device == "cpu":
+            return
+        use = self._opened().use
+        for tensor in tensors_in(batch):
+            if not record(tensor, stream, use):
+                raise ValueError("the tensor is of no batch of this loader that is still in use")
 
     @property
     def quarantine(self) -> list[dict[str, Any]]:
@@ -457,16 +508,6 @@ class LoaderIterator:
     def __del__(self) -> None:
         if not self._over:
             self._end()
-
-
-def _check_device(device: str | None) -> None:
-    if device == "auto":
-        log.warning("this build has no GPU support: batches stay in the memory of the CPU")
-    elif device is not None and str(device) != "cpu":
-        raise UnsupportedError(
-            f"device is {str(device)!r}, and this build of Stoker has no GPU support",
-            remedy='leave device out and move batches yourself: tensor.to("cuda")',
-        )
 
 
 def _check_counts(**counts: int | None) -> None:

@@ -34,12 +34,13 @@ def test_it_prints_one_object(stoker, source):
     assert set(told) >= KEYS
     assert told["samples"] == SAMPLES and told["batches"] == 5 and told["bad"] == 0
     assert told["bytes"] == SAMPLES * (4 * 6 * 3 * 4 + 8)
-    assert set(told["waits"]) == {"fetch", "fill", "consumer"}
+    assert set(told["waits"]) == {"fetch", "fill", "ship", "consumer"}
     assert all(wait >= 0 for wait in told["waits"].values())
     assert told["samples_per_s"] == pytest.approx(SAMPLES / told["seconds"], rel=1e-3)
     assert told["bytes_per_s"] == pytest.approx(told["bytes"] / told["seconds"], rel=1e-3)
     assert len(told["digest"]) == 32 and int(told["digest"], 16) >= 0
     assert told["peak_bytes"] > 0 and told["threads"] >= 1
+    assert told["device"] is None
     assert told["io"] in ("pread", "io_uring", "uring")
 
 

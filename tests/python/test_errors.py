@@ -70,8 +70,8 @@ def test_a_file_that_is_no_tar_is_corrupt(tmp_path):
 
 
 def test_what_to_do_is_part_of_the_words(dataset):
-    with pytest.raises(errors.UnsupportedError, match="GPU") as caught:
-        stoker.Loader(dataset, 4, device="cuda")
+    with pytest.raises(errors.UsageError, match="CPU") as caught:
+        stoker.Loader(dataset, 4, resident=True)
     assert caught.value.remedy in str(caught.value)
     error = errors.make_error({"status": "IO", "message": "m\n  do this", "remedy": "do this"})
     assert str(error) == "m\n  do this"

@@ -69,6 +69,24 @@ def test_the_race_measures_all_three_and_draws_them(data):
     assert (data / "out" / "demo-benchmark.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_how_busy_a_gpu_was_is_drawn_of_the_results_alone(data):
+    """On a machine without a GPU and without the data: from what another one measured."""
+    row = {"workers": None, "gigabytes_per_s": 1.0}
+    training = {"samples_per_s": 9.0, "gpu_busy": 0.5, "busy_by": "kernels", "workers": 4}
+    result = {
+        "rows": [{"name": "naive", "value": 1.0, **row}, {"name": "Stoker", "value": 9.0, **row}],
+        "machine": {"cpu": "a CPU", "cores": 16, "device": "cuda"},
+        "workload": {"batch_size": 32},
+        "training": [{"name": name, "curve": [[0, 0.4], [0.02, 0.6]], **training} for name in "ab"],
+    }
+    folder = data / "drawn"
+    folder.mkdir()
+    (folder / "demo-benchmark.json").write_text(json.dumps(result))
+    run(data, "run_benchmark.py", "--draw", "--results", folder)
+    for name in ("demo-benchmark.png", "demo-gpu-busy.png"):
+        assert (folder / name).read_bytes().startswith(b"\x89PNG")
+
+
 def test_training_learns_what_it_was_not_shown(data):
     run(
         data,
