@@ -137,7 +137,7 @@ class _PeakWatch:
 
     def _watch(self):
         while not self._end.wait(0.1):
-            self._peak = max(self._peak, sum(map(_peak_of, descendants(self._pid))))
+            self._peak = max(self._peak, sum(map(peak_of, descendants(self._pid))))
 
 
 def descendants(pid):
@@ -155,7 +155,8 @@ def descendants(pid):
     return found
 
 
-def _peak_of(pid):
+def peak_of(pid):
+    """The largest resident size a process had: VmHWM."""
     try:
         with open(f"/proc/{pid}/status") as lines:
             for line in lines:
