@@ -50,6 +50,7 @@ static void json_device(struct json_out *json, const struct stk_loader_stats *st
     json_out_number(json, "resident_bytes", device->resident_bytes);
     json_out_number(json, "resident_samples", device->resident_samples);
     json_out_number(json, "resident_batches", device->resident_batches);
+    json_out_number(json, "decode_bytes", device->decode_bytes);
     json_out_number(json, "gpu_decoded", device->gpu_decoded);
     json_out_number(json, "cpu_decoded", device->cpu_decoded);
     json_out_real(json, "decode_share", device->decode_share);

@@ -38,6 +38,7 @@ static PyObject *stats_device(const struct stk_device_stats *device)
         {"resident_batches", device->resident_batches},
         {"gpu_decoded", device->gpu_decoded},
         {"cpu_decoded", device->cpu_decoded},
+        {"decode_bytes", device->decode_bytes},
     };
     PyObject *dict = PyDict_New();
     if (dict && convert_put(dict, "name", convert_path(device->name)) &&

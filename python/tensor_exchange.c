@@ -150,12 +150,21 @@ static int tensor_await(struct tensor_object *self, PyObject *stream)
     return holder_use(self->holder, (void *)(uintptr_t)number) == 0; /* NOLINT: a handle */
 }
 
+/* A device's type and number, or a version's two parts. */
+static int parse_pair(PyObject *object, const char *name, int *first, int *second)
+{
+    if (PyTuple_Check(object))
+        return PyArg_ParseTuple(object, "ii", first, second);
+    PyErr_Format(PyExc_TypeError, "%s is a tuple of two numbers", name);
+    return 0;
+}
+
 /* Whether the tensor may be handed over to where it is wanted. */
 static int tensor_fits(struct tensor_object *self, PyObject *device, PyObject *copy)
 {
     struct dlpack_device own = tensor_place(self);
     int type = own.type, id = own.id;
-    if (device != Py_None && !PyArg_ParseTuple(device, "ii", &type, &id))
+    if (device != Py_None && !parse_pair(device, "dl_device", &type, &id))
         return 0;
     if (type != own.type || id != own.id) {
         PyErr_Format(PyExc_BufferError,
@@ -173,7 +182,7 @@ static int wants_version(PyObject *version)
     int major = 0, minor = 0;
     if (version == Py_None)
         return 0;
-    if (!PyArg_ParseTuple(version, "ii", &major, &minor))
+    if (!parse_pair(version, "max_version", &major, &minor))
         return -1;
     return major >= DLPACK_MAJOR;
 }
@@ -248,13 +257,27 @@ static const char *tensor_format(enum stk_dtype dtype)
     return formats[dtype];
 }
 
+static void refuse_host(void)
+{
+    PyErr_SetString(PyExc_BufferError, "this tensor is in the memory of a GPU, which the CPU "
+                                       "cannot read: its to_host() is a copy that it can");
+}
+
+PyObject *tensor_array(PyObject *object, PyObject *Py_UNUSED(args), PyObject *Py_UNUSED(named))
+{
+    if (holder_device(tensor_self(object)->holder) >= 0)
+        refuse_host();
+    else
+        PyErr_SetString(PyExc_TypeError, "numpy reads this tensor by the buffer protocol");
+    return NULL;
+}
+
 int tensor_buffer(PyObject *object, Py_buffer *view, int flags)
 {
     struct tensor_object *self = tensor_self(object);
     memset(view, 0, sizeof *view);
     if (holder_device(self->holder) >= 0) {
-        PyErr_SetString(PyExc_BufferError, "this tensor is in the memory of a GPU, which the CPU "
-                                           "cannot read: its to_host() is a copy that it can");
+        refuse_host();
         return -1;
     }
     view->obj = Py_NewRef(object);

@@ -14,6 +14,9 @@ PyObject *tensor_dlpack(PyObject *object, PyObject *args, PyObject *named);
 PyObject *tensor_capsule(PyObject *object, PyObject *none);
 PyObject *tensor_dlpack_device(PyObject *object, PyObject *none);
 PyObject *tensor_cuda_interface(PyObject *object, void *closure);
+/* __array__, which numpy asks for what shows no buffer: always an error. Without it numpy would
+ * make an array of one Python object. */
+PyObject *tensor_array(PyObject *object, PyObject *args, PyObject *named);
 int tensor_buffer(PyObject *object, Py_buffer *view, int flags);
 
 #endif

@@ -193,6 +193,8 @@ static PyMethodDef tensor_methods[] = {
      "The CPU: (1, 0). A CUDA device: (2, its number)."},
     {"capsule", tensor_capsule, METH_NOARGS,
      "A DLPack capsule of the tensor; no stream waits for it."},
+    {"__array__", (PyCFunction)(void (*)(void))tensor_array, METH_VARARGS | METH_KEYWORDS,
+     "On a GPU: an error that says to_host."},
     {"to_host", tensor_to_host, METH_NOARGS, "A copy in the memory of the CPU."},
     {NULL, NULL, 0, NULL},
 };

@@ -29,6 +29,7 @@ def tensors(samples, shape=CTHW):
         if main(words):
             raise RuntimeError("stoker gen failed")
         _write_extents(path)
+        os.sync()  # else it is written to the disk while we measure
         return {"bytes": samples * SAMPLE_BYTES}
 
     name = f"gpu-{samples}-" + "x".join(map(str, shape))

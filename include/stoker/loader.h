@@ -147,7 +147,8 @@ struct stk_device_stats {
     uint64_t resident_bytes, resident_samples; /* data that lives on the device by now */
     uint64_t resident_batches;                 /* made without the CPU's data */
     uint64_t gpu_decoded, cpu_decoded;         /* images */
-    double decode_share; /* of images that are for the GPU's decoder: 0 to 1 */
+    uint64_t decode_bytes; /* nvJPEG's memory and images it decoded: beside device_memory */
+    double decode_share;   /* of images that are for the GPU's decoder: 0 to 1 */
 };
 
 struct stk_loader_stats {

@@ -1,7 +1,7 @@
 """The C library, as the package uses it. Not for users: see stoker.open and stoker.Loader."""
 
 from collections.abc import Callable
-from typing import Any, TypedDict
+from typing import Any, NoReturn, TypedDict
 
 class Tensor:
     """Memory of a batch or a sample, shown through DLPack, the buffer protocol (on the CPU) and
@@ -19,6 +19,7 @@ class Tensor:
     def __cuda_array_interface__(self) -> dict[str, Any]: ...
     def capsule(self) -> Any: ...
     def to_host(self) -> Tensor: ...
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NoReturn: ...
     def __dlpack__(
         self,
         *,

@@ -178,7 +178,10 @@ class Loader:
         kind = array_kind(as_, dataset._as, where)
         _arrays.load(kind)
         if kind == "dlpack" and sample_map is not None:
-            raise UsageError('sample_map needs arrays, and as_ is "dlpack"')
+            raise UsageError(
+                'sample_map needs arrays, and as_ is "dlpack"',
+                remedy='give as_="torch" or "numpy", or use map=, which gets the whole batch',
+            )
         where = settle(where, kind, sample_map is not None)
         self.transforms = _read_transforms(transforms)
         self.batch_transforms = None if batch_transforms is None else chain_text(batch_transforms)

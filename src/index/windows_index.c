@@ -38,6 +38,9 @@ struct windows_index {
      * most samples need no search at all, and none more than one among the runs of its bucket. */
     uint32_t *hints;
     unsigned shift;
+    /* Samples of each run, when all but the last have the same (and that one no more): a division
+     * finds the run then. 0: they differ. inverse: 2^64 / even, rounded down. */
+    uint64_t even, inverse;
     struct windows_rule *rules; /* one a field */
 };
 
@@ -171,6 +174,16 @@ static stk_status windows_hint(struct windows_index *self, struct stk_error *err
     self->hints[buckets] = (uint32_t)(self->run_count - 1);
     self->index.header.file_size += (buckets + 1) * sizeof(*self->hints);
     return STK_OK;
+}
+
+static void windows_set_even(struct windows_index *self)
+{
+    uint64_t count = self->runs[0].count;
+    int is_even = self->runs[self->run_count - 1].count <= count;
+    for (uint64_t i = 1; i + 1 < self->run_count && is_even; i++)
+        is_even = self->runs[i].count == count;
+    self->even = is_even ? count : 0;
+    self->inverse = UINT64_MAX / count;
 }
 
 /* --- fields ---------------------------------------------------------------------------------- */
@@ -391,6 +404,8 @@ stk_status windows_index_new(struct index **out, const struct windows_spec *spec
     if (!status)
         status = windows_hint(self, err);
     if (!status)
+        windows_set_even(self);
+    if (!status)
         status = windows_set_fields(self, spec, err);
     if (!status)
         status = windows_image(self, spec, err);
@@ -417,10 +432,14 @@ static void windows_reset(struct index *index)
 
 /* --- samples --------------------------------------------------------------------------------- */
 
+/* Samples come shuffled: whether one lies in the first or the second run of its bucket is nobody's
+ * guess, so that this is a comparison to be added and no branch. */
 static inline uint64_t windows_search(const struct windows_index *self, uint64_t sample)
 {
     uint64_t bucket = sample >> self->shift;
     uint64_t low = self->hints[bucket], high = self->hints[bucket + 1];
+    if (high - low <= 1)
+        return low + (self->runs[low + 1].first <= sample);
     while (low < high) {
         uint64_t middle = high - (high - low) / 2;
         if (self->runs[middle].first <= sample)
@@ -431,6 +450,23 @@ static inline uint64_t windows_search(const struct windows_index *self, uint64_t
     return low;
 }
 
+/* The run of a sample where all have as many: the estimate is right or one too small. */
+static inline uint64_t windows_divide(const struct windows_index *self, uint64_t sample)
+{
+    uint64_t run = (uint64_t)(((unsigned __int128)sample * self->inverse) >> 64);
+    return run + (sample - run * self->even >= self->even);
+}
+
+void windows_index_find(const struct index *index, const uint64_t *samples, uint32_t n,
+                        uint32_t *runs)
+{
+    const struct windows_index *self = windows(index);
+    for (uint32_t i = 0; i < n && self->even; i++)
+        runs[i] = (uint32_t)windows_divide(self, samples[i]);
+    for (uint32_t i = 0; i < n && !self->even; i++)
+        runs[i] = (uint32_t)windows_search(self, samples[i]);
+}
+
 /* A few samples on their way: which run, and how many rows behind the run's first last row. */
 struct windows_block {
     uint32_t count;
@@ -438,19 +474,13 @@ struct windows_block {
     uint64_t steps[WINDOWS_BLOCK];
 };
 
-/* Three walks, so that the misses of one sample overlap with those of the others. */
+/* Two walks, so that the misses of one sample overlap with those of the others. */
 static void windows_find(const struct windows_index *self, const uint64_t *samples,
                          struct windows_block *block)
 {
+    windows_index_find(&self->index, samples, block->count, block->runs);
     for (uint32_t i = 0; i < block->count; i++)
-        __builtin_prefetch(&self->hints[samples[i] >> self->shift]);
-    for (uint32_t i = 0; i < block->count; i++)
-        __builtin_prefetch(&self->runs[self->hints[samples[i] >> self->shift]]);
-    for (uint32_t i = 0; i < block->count; i++) {
-        uint64_t run = windows_search(self, samples[i]);
-        block->runs[i] = (uint32_t)run;
-        block->steps[i] = (samples[i] - self->runs[run].first) * self->stride;
-    }
+        block->steps[i] = (samples[i] - self->runs[block->runs[i]].first) * self->stride;
 }
 
 static void windows_past(const struct windows_index *self, const struct windows_rule *rule,

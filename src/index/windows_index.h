@@ -68,5 +68,9 @@ uint64_t windows_index_stride(const struct index *index);
 uint64_t windows_index_short(const struct index *index); /* entities without a sample */
 /* The number of the run that holds a sample. O(1) on average. */
 uint64_t windows_index_run(const struct index *index, uint64_t sample);
+/* The same of n samples, each below index_samples, in little more time than it takes to write the
+ * answers down. */
+void windows_index_find(const struct index *index, const uint64_t *samples, uint32_t n,
+                        uint32_t *runs);
 
 #endif

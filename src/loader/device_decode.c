@@ -15,7 +15,7 @@
 #include "work/cores.h"
 
 #define LIMIT_MOST ((uint64_t)8 << 30) /* device memory for decoded images of a field ... */
-#define LIMIT_PART 8                   /* ... and at most such a part of what is free */
+#define LIMIT_PART 16                  /* ... and at most such a part of what is free */
 #define BATCH_MOST 1024                /* images that nvJPEG is given at once */
 #define SHARE_KEY 0x6a70656764657669   /* of the numbers that tell whose a sample is */
 #define SHARE_ONE 4294967296.0         /* shares are multiples of its inverse: a state keeps them */
@@ -23,18 +23,24 @@
 #define CREW_EACH 4                    /* images that are worth a thread */
 #define SCRATCH_STEP ((uint64_t)4 << 20) /* device memory grows by whole ones of these */
 
-/* Decoded images of one field. */
+/* Decoded images of one field: while a batch's are read, the next batch's are made. */
+#define TURNS 2
 struct field_scratch {
-    gpu_address memory;
-    uint64_t size;
+    gpu_address memory[TURNS];
+    uint64_t size[TURNS];
+    struct gpu_event *read[TURNS]; /* behind the last batch that read the memory */
+    uint32_t turn;
 };
 
 struct device_decode {
     struct gpu *gpu;
     struct stk_loader *loader;
     struct nvjpeg_decoder *decoder;
-    _Atomic double share;        /* set between runs, loaded by workers */
-    int shares;                  /* with the CPU: decode is AUTO */
+    struct gpu_stream *stream; /* nvJPEG's own: it holds its caller up until the stream is through,
+                                  and must not wait there for copies and kernels */
+    struct gpu_event *decoded; /* the ship stage's thread */
+    _Atomic double share;      /* set between runs, loaded by workers */
+    int shares;                /* with the CPU: decode is AUTO */
     uint64_t limit, image_limit; /* bytes of all decoded images of a field, and of one */
     uint32_t depth, fields, capacity;
     struct nvjpeg_image **lists;    /* [depth * fields] of [capacity] by place; NULL: not a field of
@@ -80,6 +86,16 @@ static stk_status make_lists(struct device_decode *decode, struct stk_error *err
             return fail_memory(err, decode->capacity * sizeof(struct nvjpeg_image));
     }
     return STK_OK;
+}
+
+static stk_status make_stream(struct device_decode *decode, struct stk_error *err)
+{
+    stk_status status = gpu_stream_new(decode->gpu, GPU_NORMAL, &decode->stream, err);
+    if (!status)
+        status = gpu_event_new(decode->gpu, &decode->decoded, err);
+    for (uint32_t i = 0; i < decode->fields * TURNS && !status; i++)
+        status = gpu_event_new(decode->gpu, &decode->scratch[i / TURNS].read[i % TURNS], err);
+    return status;
 }
 
 static stk_status choose_share(struct device_decode *decode,
@@ -139,6 +155,8 @@ static stk_status decode_init(struct device_decode *decode,
         status = choose_limit(decode, options->limit, err);
     if (!status)
         status = make_lists(decode, err);
+    if (!status)
+        status = make_stream(decode, err);
     return status ? status : choose_share(decode, options, err);
 }
 
@@ -178,8 +196,12 @@ void device_decode_free(struct device_decode *decode)
     if (!decode)
         return;
     nvjpeg_decoder_free(decode->decoder);
-    for (uint32_t f = 0; decode->scratch && f < decode->fields; f++)
-        gpu_free(decode->gpu, decode->scratch[f].memory);
+    for (uint32_t i = 0; decode->scratch && i < decode->fields * TURNS; i++) {
+        gpu_free(decode->gpu, decode->scratch[i / TURNS].memory[i % TURNS]);
+        gpu_event_free(decode->gpu, decode->scratch[i / TURNS].read[i % TURNS]);
+    }
+    gpu_event_free(decode->gpu, decode->decoded);
+    gpu_stream_free(decode->gpu, decode->stream);
     for (uint32_t i = 0; decode->lists && i < decode->depth * decode->fields; i++)
         memory_free(decode->lists[i]);
     for (uint32_t i = 0; decode->crew && i < CREW; i++)
@@ -373,22 +395,56 @@ static uint64_t place_images(struct nvjpeg_image *list, uint32_t count)
     return total;
 }
 
-/* Batches before this one are behind their kernels in the stream, and gpu_free waits for that. */
+/* gpu_free waits for whatever reads the memory. */
 static stk_status scratch_reserve(struct device_decode *decode, struct field_scratch *scratch,
                                   uint64_t size, struct stk_error *err)
 {
-    if (size <= scratch->size)
+    uint32_t turn = scratch->turn;
+    if (size <= scratch->size[turn])
         return STK_OK;
     size = (size + size / 8 + SCRATCH_STEP - 1) / SCRATCH_STEP * SCRATCH_STEP;
-    gpu_free(decode->gpu, scratch->memory);
-    atomic_fetch_sub_explicit(&decode->scratch_bytes, scratch->size, memory_order_relaxed);
-    *scratch = (struct field_scratch){0};
-    stk_status status = gpu_alloc(decode->gpu, size, &scratch->memory, err);
+    gpu_free(decode->gpu, scratch->memory[turn]);
+    atomic_fetch_sub_explicit(&decode->scratch_bytes, scratch->size[turn], memory_order_relaxed);
+    scratch->memory[turn] = 0;
+    scratch->size[turn] = 0;
+    stk_status status = gpu_alloc(decode->gpu, size, &scratch->memory[turn], err);
     if (status)
         return status;
-    scratch->size = size;
+    scratch->size[turn] = size;
     atomic_fetch_add_explicit(&decode->scratch_bytes, size, memory_order_relaxed);
     return STK_OK;
+}
+
+/* The other memory's turn. By now all that reads what was made last is in `stream`; what is to be
+ * made follows the reading of what was there before. */
+static stk_status scratch_turn(struct device_decode *decode, struct field_scratch *scratch,
+                               struct gpu_stream *stream, struct stk_error *err)
+{
+    stk_status status = gpu_event_record(decode->gpu, scratch->read[scratch->turn], stream, err);
+    scratch->turn = (scratch->turn + 1) % TURNS;
+    if (!status)
+        status = gpu_event_follow(decode->gpu, decode->stream, scratch->read[scratch->turn], err);
+    return status;
+}
+
+/* Until nobody reads the box. */
+static void decode_settle(struct device_decode *decode)
+{
+    (void)!gpu_stream_sync(decode->gpu, decode->stream, NULL); /* a lost device reads nothing */
+}
+
+/* In nvJPEG's stream, and `stream` follows it. */
+static stk_status decode_apart(struct device_decode *decode, struct nvjpeg_image *list,
+                               uint32_t count, struct gpu_stream *stream, struct stk_error *err)
+{
+    stk_status status = nvjpeg_decoder_run(decode->decoder, list, count, decode->stream, err);
+    if (!status)
+        status = gpu_event_record(decode->gpu, decode->decoded, decode->stream, err);
+    if (!status)
+        status = gpu_event_follow(decode->gpu, stream, decode->decoded, err);
+    if (status)
+        decode_settle(decode);
+    return status;
 }
 
 /* The record was made for the box alone, lying at the beginning. */
@@ -414,18 +470,21 @@ static stk_status decode_list(struct device_decode *decode, struct slot *slot, u
     uint64_t size = place_images(list, count);
     if (!size)
         return STK_OK;
-    stk_status status = scratch_reserve(decode, scratch, size, err);
+    stk_status status = scratch_turn(decode, scratch, stream, err);
+    if (!status)
+        status = scratch_reserve(decode, scratch, size, err);
+    gpu_address memory = scratch->memory[scratch->turn];
     for (uint32_t i = 0; i < count && status == STK_MEMORY; i++)
         list[i].part = NVJPEG_NOTHING;
     if (status)
         return status == STK_MEMORY ? STK_OK : status;
     for (uint32_t i = 0; i < count; i++)
-        list[i].out += scratch->memory;
-    status = nvjpeg_decoder_run(decode->decoder, list, count, stream, err);
+        list[i].out += memory;
+    status = decode_apart(decode, list, count, stream, err);
     for (uint32_t i = 0; i < count && !status; i++) {
         if (list[i].part == NVJPEG_NOTHING)
             continue;
-        record_aim(record_of(decode, slot, f, i), &list[i], scratch->memory);
+        record_aim(record_of(decode, slot, f, i), &list[i], memory);
         done++;
     }
     atomic_fetch_add_explicit(&decode->by_gpu, done, memory_order_relaxed);
@@ -444,11 +503,15 @@ stk_status device_decode_run(struct device_decode *decode, struct slot *slot, ui
     stk_status status = decode_list(decode, slot, f, list, stream, err);
     if (status)
         return status;
-    *decoded = decode->scratch[f].memory;
+    *decoded = decode->scratch[f].memory[decode->scratch[f].turn];
     for (uint32_t i = 0; i < slot->share.real; i++)
         if (list[i].bytes.data && list[i].part == NVJPEG_NOTHING)
             decode->left[rescue.count++] = i;
-    return rescue.count ? rescue_all(&rescue, err) : STK_OK;
+    if (rescue.count)
+        status = rescue_all(&rescue, err);
+    if (status || !slot_is_whole(slot)) /* then it is not shipped, and nothing waits for it */
+        decode_settle(decode);
+    return status;
 }
 
 int device_decode_did(const struct device_decode *decode, uint32_t number, uint32_t f,
@@ -465,12 +528,6 @@ void device_decode_stats(const struct device_decode *decode, struct stk_device_s
     stats->gpu_decoded = atomic_load_explicit(&decode->by_gpu, memory_order_relaxed);
     stats->cpu_decoded = atomic_load_explicit(&decode->by_cpu, memory_order_relaxed);
     stats->decode_share = device_decode_share(decode);
-}
-
-uint64_t device_decode_bytes(const struct device_decode *decode)
-{
-    if (!decode)
-        return 0;
-    return nvjpeg_decoder_bytes(decode->decoder) +
-           atomic_load_explicit(&decode->scratch_bytes, memory_order_relaxed);
+    stats->decode_bytes = nvjpeg_decoder_bytes(decode->decoder) +
+                          atomic_load_explicit(&decode->scratch_bytes, memory_order_relaxed);
 }

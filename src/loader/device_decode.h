@@ -23,14 +23,14 @@ struct device_decode_options {
     struct stk_loader *loader;
     enum stk_decode decode;
     uint32_t depth;   /* batches on their way at once */
-    uint32_t threads; /* of the loader: what the CPU can do is measured for one and multiplied */
-    /* Bytes on the device for the decoded images of one batch and field: an image that is larger
-     * than its share of them is the CPU's. 0: by what is free there. */
+    uint32_t threads; /* of the loader: so many decode while the share is measured */
+    /* Bytes on the device for the decoded images of one batch and field, of which there are two: an
+     * image that is larger than its share of them is the CPU's. 0: by what is free there. */
     uint64_t limit;
 };
 /* *out NULL: no field of the layout has images that the device may decode, or decode is CPU, or it
  * is AUTO and there is no nvJPEG (with a notice). GPU without nvJPEG is STK_UNSUPPORTED. With AUTO
- * the share is measured here, on the first samples (about 100 ms). Sets keeps_encoded in the
+ * the share is measured here, on the first samples (about 250 ms). Sets keeps_encoded in the
  * loader's layout. Entered. */
 STK_CHECK stk_status device_decode_new(struct device_decode **out,
                                        const struct device_decode_options *options,
@@ -63,12 +63,13 @@ void device_decode_clear(struct device_decode *decode, uint32_t number);
 void device_decode_count_cpu(struct device_decode *decode);
 
 /* Decodes what was added for a field, into memory that stays until the field's next run; all runs
- * are in one stream. Sets the records in the box (box->params) before they are shipped. *decoded:
- * the address that records with source 1 count from; 0: none has. What the device refuses is run
- * through the field's pipeline here instead: it then lands with the batch, and its record says so.
- * A sample that the CPU cannot decode either is treated as bad (fill_stage.h), and a substitute
- * changes all fields: so all of a batch's runs come before anything of it is shipped. The box stays
- * until the stream is past the decoding. */
+ * are for one stream, which follows the decoding. It is done in a stream of its own, beside what
+ * the other one does with the batch before. Sets the records in the box (box->params) before they
+ * are shipped. *decoded: the address that records with source 1 count from; 0: none has. What the
+ * device refuses is run through the field's pipeline here instead: it then lands with the batch,
+ * and its record says so. A sample that the CPU cannot decode either is treated as bad
+ * (fill_stage.h), and a substitute changes all fields: so all of a batch's runs come before
+ * anything of it is shipped. The box stays until the stream is past the decoding. */
 STK_CHECK stk_status device_decode_run(struct device_decode *decode, struct slot *slot,
                                        uint32_t number, uint32_t f, struct gpu_stream *stream,
                                        gpu_address *decoded, struct stk_error *err);
@@ -77,8 +78,7 @@ STK_CHECK stk_status device_decode_run(struct device_decode *decode, struct slot
 int device_decode_did(const struct device_decode *decode, uint32_t number, uint32_t f,
                       uint32_t place);
 
-/* gpu_decoded, cpu_decoded and decode_share. NULL: nothing is set. */
+/* gpu_decoded, cpu_decoded, decode_share and decode_bytes. NULL: nothing is set. */
 void device_decode_stats(const struct device_decode *decode, struct stk_device_stats *stats);
-uint64_t device_decode_bytes(const struct device_decode *decode); /* of device memory; NULL: 0 */
 
 #endif

@@ -19,6 +19,7 @@ struct device_pool {
     struct device_slot *late; /* under lock: released while a stream of theirs was captured */
     uint32_t holders;         /* under lock: the loader, and each slot outside the free list */
     int closed;               /* under lock */
+    int news;                 /* under lock: since the last wait a take may succeed that did not */
     struct gpu *gpu;
     struct stk_dataset *dataset; /* batches name its fields */
     struct budget budget, caller;
@@ -297,9 +298,23 @@ void device_pool_wait(struct device_pool *pool, int64_t ns)
     int64_t until = clock_now() + ns;
     struct timespec deadline = {.tv_sec = until / 1000000000, .tv_nsec = until % 1000000000};
     pthread_mutex_lock(&pool->lock);
-    int none = !pool->free;
-    if (none)
+    if (!pool->news)
         pthread_cond_timedwait(&pool->returned, &pool->lock, &deadline);
+    pool->news = 0;
+    pthread_mutex_unlock(&pool->lock);
+}
+
+/* Under lock. */
+static void pool_tell(struct device_pool *pool)
+{
+    pool->news = 1;
+    pthread_cond_signal(&pool->returned);
+}
+
+void device_pool_wake(struct device_pool *pool)
+{
+    pthread_mutex_lock(&pool->lock);
+    pool_tell(pool);
     pthread_mutex_unlock(&pool->lock);
 }
 
@@ -317,7 +332,7 @@ static void pool_receive(struct device_pool *pool, struct device_slot *slot)
         budget_try(&pool->budget, slot->size)) {
         list_push(&pool->free, slot);
         pool->free_count++;
-        pthread_cond_signal(&pool->returned);
+        pool_tell(pool);
     } else {
         slot_destroy(slot);
     }

@@ -52,8 +52,9 @@ STK_CHECK stk_status device_pool_follow(struct device_slot *slot, struct gpu_str
 void device_pool_give(struct device_slot *slot);
 /* To the caller: no longer counted against the budget. */
 void device_pool_hand_over(struct device_slot *slot);
-/* Until a slot comes back, or the time is over. */
+/* Until a slot comes back, someone wakes it, or the time is over. */
 void device_pool_wait(struct device_pool *pool, int64_t ns);
+void device_pool_wake(struct device_pool *pool);
 
 /* stk_batch_release, stk_batch_use, stk_loader_use and stk_device_copy_out for batches on a device.
  */

@@ -226,8 +226,17 @@ void fetch_done(struct store_read *read)
                 HOW_ODD; /* alone it may be good, or has words */
 }
 
-/* Which samples, where they lie, and how many of them the device has already. Those of tensors need
- * not even be looked up. */
+/* Not 0: the device has all that the span's samples consist of. */
+static int span_is_found(const struct layout *layout, const struct span *span, uint32_t found)
+{
+    int all = found == span->count;
+    for (uint32_t f = 0; f < layout->field_count && all; f++)
+        all = layout->fields[f].resident;
+    return all;
+}
+
+/* Which samples, where they lie, and how many of them the device has already. Where it has all of
+ * them they need not even be looked up, but for windows that lack rows. */
 static stk_status fetch_resolve(struct worker *worker, struct span *span, uint32_t *found)
 {
     struct stk_loader *loader = worker->loader;
@@ -242,13 +251,13 @@ static stk_status fetch_resolve(struct worker *worker, struct span *span, uint32
         struct plan_range range = {slot->epoch, slot->share.first + span->first, span->count};
         status = plan_samples(loader->plan, NULL, &range, samples, NULL);
     }
-    if (!status && loader->resident && !windows)
+    if (!status && loader->resident)
         *found = resident_find(loader->resident, &look);
-    if (!status && !loader->early && *found < span->count)
+    if (!status && !loader->early && !span_is_found(&loader->layout, span, *found))
         status =
             dataset_resolve(loader->dataset, samples, span->count, worker->resolve, extents, NULL);
     look.extents = extents;
-    if (!status && windows)
+    if (!status && windows && *found < span->count)
         *found = resident_find(loader->resident, &look);
     return status;
 }
@@ -275,15 +284,6 @@ static void fetch_sample(struct worker *worker, struct span *span, uint32_t plac
     }
     if (span->piece_count > before + 1)
         pieces_sort(span->pieces + before, span->piece_count - before);
-}
-
-/* Not 0: the device has all that the span's samples consist of. */
-static int span_is_found(const struct layout *layout, const struct span *span, uint32_t found)
-{
-    int all = found == span->count;
-    for (uint32_t f = 0; f < layout->field_count && all; f++)
-        all = layout->fields[f].resident;
-    return all;
 }
 
 /* What was resolved, value by value. */

@@ -220,6 +220,7 @@ static stk_status take(struct stk_loader *loader, struct stk_batch **out, struct
     loader->bytes += (*out)->bytes;
     loader->batches++;
     admit_retire(loader, slot);
+    ship_taken(loader->ship);
     loader_wake(loader);
     return STK_OK;
 }

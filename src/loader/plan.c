@@ -353,9 +353,11 @@ static void local_positions(const struct plan *plan, struct plan_cursor *cursor,
         uint64_t start = group ? cursor->ends[group - 1] : 0, end = cursor->ends[group];
         struct permutation within;
         permutation_init(&within, end - start, random_key(key, group));
-        for (; i < n && position + i < end; i++)
-            out[i] =
-                group_place(plan, cursor, group, permutation_at(&within, position + i - start));
+        uint64_t left = end - position - i;
+        uint32_t stop = left < n - i ? i + (uint32_t)left : n;
+        permutation_many(&within, position + i - start, stop - i, out + i);
+        for (; i < stop; i++)
+            out[i] = group_place(plan, cursor, group, out[i]);
     }
 }
 
@@ -370,8 +372,7 @@ static void global_positions(const struct plan *plan, uint64_t epoch, uint64_t p
 {
     struct permutation shuffle;
     permutation_init(&shuffle, plan->samples, plan_key(plan, TAG_SHUFFLE, epoch));
-    for (uint32_t i = 0; i < n; i++)
-        out[i] = permutation_at(&shuffle, position + i);
+    permutation_many(&shuffle, position, n, out);
 }
 
 /* Already numbers of the index: a range of the series is cut out by the order itself. */

@@ -41,10 +41,12 @@ uint64_t resident_samples(const struct resident *resident); /* that are there */
 struct resident_span {
     struct box *box;
     uint32_t first, count;
-    const uint64_t *samples;      /* [count], of the index */
-    const struct extent *extents; /* [count * fields] as dataset_resolve gives them */
+    const uint64_t *samples; /* [count], of the index */
+    /* [count * fields] as dataset_resolve gives them. NULL: what needs them is not found; try
+     * without them first, for most does not. */
+    const struct extent *extents;
 };
-/* Not 0: find wants extents. Else samples that it finds need not be resolved. */
+/* Not 0: find may want extents. Else samples that it finds need not be resolved. */
 int resident_needs_extents(const struct resident *resident);
 /* Sets box->home of these places for all fields served: where the value lies, in the words of its
  * kernel, or STK_NOWHERE. How many of the samples are there; of a series all or none. */
@@ -60,10 +62,11 @@ int resident_land(const struct resident *resident, struct box *box, uint32_t pla
  * shipped: before the device half). */
 struct resident_batch {
     uint32_t field;
-    uint32_t count, real;    /* places; those from `real` on are masked */
-    gpu_address home;        /* uint64_t[count], as shipped; gather only */
-    gpu_address values;      /* where they are wanted, or lie; aligned to 16 for full speed */
-    const uint64_t *samples; /* [count] of the host, substitutes in their places; keep only */
+    uint32_t count, real;      /* places; those from `real` on are masked */
+    gpu_address home;          /* uint64_t[count], as shipped; gather only */
+    const uint64_t *host_home; /* the same on the host */
+    gpu_address values;        /* where they are wanted, or lie; aligned to 16 for full speed */
+    const uint64_t *samples;   /* [count] of the host, substitutes in their places; keep only */
     struct gpu_stream *stream;
 };
 /* Values whose home is not STK_NOWHERE are put into their places; masked places are cleared. */

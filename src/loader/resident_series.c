@@ -1,6 +1,7 @@
 #include "loader/resident_series.h"
 
 #include <stdatomic.h>
+#include <stddef.h>
 
 #include "base/checked.h"
 #include "base/fail.h"
@@ -10,12 +11,14 @@
 #include "transform/window_device.h"
 
 #define OBJECT_ALIGN 256
+#define FIND_BLOCK 256u /* samples whose runs are looked up at a time */
 
 struct series_field {
     struct window_device *device; /* NULL: it is computed, and lands */
     uint64_t full;                /* stored bytes of a window that lacks nothing */
     uint64_t row;                 /* stored bytes of a row */
     uint64_t grain;               /* all offsets are multiples of it */
+    uint64_t step;                /* bytes from a run's sample to its next */
     int padded;                   /* some windows lack rows */
     int served;
 };
@@ -26,7 +29,11 @@ struct resident_series {
     uint64_t bytes;
     uint64_t *bases; /* [objects] where each begins in the store; STK_NOWHERE: it is not there */
     struct series_field *fields; /* [field_count] */
-    uint32_t field_count, object_count;
+    uint32_t field_count, object_count, served_count;
+    const struct index *index;
+    /* [runs * served_count] The home of sample s of a run is that of the run and field plus
+     * s * step, modulo 2^64. NULL: some windows lack rows, and homes are made of extents. */
+    uint64_t *homes;
     struct resident_feed *feed; /* the ship stage's; NULL: it is over */
     _Atomic int whole; /* stored (release) once all has arrived; loaded by find (acquire) */
 };
@@ -127,7 +134,8 @@ static uint64_t common_divisor(uint64_t a, uint64_t b)
     return a;
 }
 
-/* Marks the objects that these samples lie in, and sees how their offsets are aligned. */
+/* Marks the objects that these samples lie in, and sees how their offsets are aligned and how far
+ * they are apart. */
 static void look_at(struct resident_series *series, const struct extent *extents, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++)
@@ -137,10 +145,24 @@ static void look_at(struct resident_series *series, const struct extent *extents
                 continue;
             series->bases[extents->object] = 0;
             field->grain = common_divisor(extents->offset, field->grain);
+            if (i == 1)
+                field->step = extents->offset - extents[-(ptrdiff_t)series->field_count].offset;
         }
 }
 
-/* Offsets are linear in the samples of a run: its first two tell all. */
+/* Where the first sample of a run lies, and with it all of the run. */
+static void note_homes(struct resident_series *series, const struct extent *extents, uint64_t run,
+                       uint64_t sample)
+{
+    uint64_t *home = series->homes + run * series->served_count;
+    for (uint32_t f = 0; f < series->field_count; f++)
+        if (series->fields[f].served)
+            *home++ = series->bases[extents[f].object] + extents[f].offset -
+                      sample * series->fields[f].step;
+}
+
+/* Offsets are linear in the samples of a run: its first two tell all. Done twice: before the
+ * objects have their places, and when there are homes to be noted. */
 static stk_status look_at_runs(struct resident_series *series, const struct stk_dataset *dataset,
                                struct stk_error *err)
 {
@@ -156,7 +178,9 @@ static stk_status look_at_runs(struct resident_series *series, const struct stk_
         uint64_t samples[2] = {runs[i].first, runs[i].first + 1};
         uint32_t n = runs[i].count > 1 ? 2 : 1;
         status = dataset_resolve(dataset, samples, n, extents + own, extents, err);
-        if (!status)
+        if (!status && series->homes)
+            note_homes(series, extents, i, samples[0]);
+        else if (!status)
             look_at(series, extents, n);
     }
     memory_free(extents);
@@ -214,6 +238,23 @@ static stk_status make_windows(struct resident_series *series,
     return status;
 }
 
+static stk_status make_homes(struct resident_series *series, const struct stk_dataset *dataset,
+                             struct stk_error *err)
+{
+    uint64_t runs;
+    for (uint32_t f = 0; f < series->field_count; f++) {
+        series->served_count += series->fields[f].served != 0;
+        if (series->fields[f].padded)
+            return STK_OK;
+    }
+    windows_index_runs(series->index, &runs);
+    uint64_t row = series->served_count * sizeof *series->homes;
+    series->homes = memory_zero(runs, row);
+    if (!series->homes)
+        return fail_memory(err, runs * row);
+    return look_at_runs(series, dataset, err);
+}
+
 static stk_status make_feed(struct resident_series *series, const struct resident_options *options,
                             struct stk_error *err)
 {
@@ -260,6 +301,7 @@ stk_status resident_series_new(struct resident_series **out, const struct reside
     if (!series)
         return fail_memory(err, sizeof *series);
     series->gpu = options->gpu;
+    series->index = index;
     stk_status status = make_tables(series, index, layout, err);
     if (!status)
         status = choose_fields(series, index, layout, err);
@@ -267,6 +309,8 @@ stk_status resident_series_new(struct resident_series **out, const struct reside
         status = look_at_runs(series, options->dataset, err);
     if (!status)
         status = place_objects(series, options, err);
+    if (!status)
+        status = make_homes(series, options->dataset, err);
     if (!status)
         status = gpu_alloc(options->gpu, series->bytes, &series->store, err);
     if (!status)
@@ -295,6 +339,7 @@ void resident_series_free(struct resident_series *series)
         gpu_free(series->gpu, series->store);
     memory_free(series->fields);
     memory_free(series->bases);
+    memory_free(series->homes);
     memory_free(series);
 }
 
@@ -326,10 +371,35 @@ static void find_field(const struct resident_series *series, const struct reside
             home[i] = window_home(home[i], (field->full - extent->length) / field->row);
 }
 
+/* A run's number, a table and a product make a home; extents are not needed. Measured on one core,
+ * two fields, shuffled samples, ns a window: 2.1 for 2,000 entities of one length and 3.1 where
+ * lengths differ, against 10 by way of extents; 7 against 13 for 100,000 entities. */
+static void find_block(const struct resident_series *series, const struct resident_span *span,
+                       uint32_t at, uint32_t n)
+{
+    uint32_t runs[FIND_BLOCK];
+    const uint64_t *samples = span->samples + at, *homes = series->homes;
+    windows_index_find(series->index, samples, n, runs);
+    for (uint32_t f = 0; f < series->field_count; f++) {
+        if (!series->fields[f].served)
+            continue;
+        uint64_t *home = span->box->home[f] + span->first + at, step = series->fields[f].step;
+        for (uint32_t i = 0; i < n; i++)
+            home[i] = homes[(uint64_t)runs[i] * series->served_count] + samples[i] * step;
+        homes++;
+    }
+}
+
 uint32_t resident_series_find(const struct resident_series *series,
                               const struct resident_span *span)
 {
-    int there = resident_series_whole(series);
+    int there = resident_series_whole(series) && (series->homes || span->extents);
+    if (there && series->homes) {
+        for (uint32_t at = 0; at < span->count; at += FIND_BLOCK)
+            find_block(series, span, at,
+                       span->count - at < FIND_BLOCK ? span->count - at : FIND_BLOCK);
+        return span->count;
+    }
     for (uint32_t f = 0; f < series->field_count; f++) {
         if (!series->fields[f].served)
             continue;

@@ -11,6 +11,7 @@
 #define ROW_FOUND ((uint32_t)1 << 31) /* its values are there, in all fields */
 #define ROWS_MOST (ROW_FOUND - 2)
 #define STORE_ALIGN 256
+#define COPY_EACH (256 << 10) /* bytes of a value */
 
 struct tensor_store {
     gpu_address address;
@@ -201,10 +202,32 @@ uint32_t resident_tensors_find(const struct resident_tensors *tensors,
 
 /* --- the ship stage --------------------------------------------------------------------------- */
 
+/* Large values are moved by the device's copy engines, one call each: a kernel would take
+ * multiprocessors from whoever trains. */
+static stk_status copy_each(const struct resident_tensors *tensors,
+                            const struct resident_batch *batch, struct stk_error *err)
+{
+    const struct tensor_store *store = &tensors->stores[batch->field];
+    struct gpu *gpu = tensors->device.gpu;
+    uint64_t item = store->item;
+    stk_status status = STK_OK;
+    for (uint32_t i = 0; i < batch->real && !status; i++)
+        if (batch->host_home[i] != STK_NOWHERE)
+            status =
+                gpu_copy_within(gpu, batch->values + item * i, store->address + batch->host_home[i],
+                                item, batch->stream, err);
+    if (!status)
+        status = gpu_clear(gpu, batch->values + item * batch->real,
+                           item * (batch->count - batch->real), batch->stream, err);
+    return status;
+}
+
 stk_status resident_tensors_gather(struct resident_tensors *tensors,
                                    const struct resident_batch *batch, struct stk_error *err)
 {
     const struct tensor_store *store = &tensors->stores[batch->field];
+    if (store->item >= COPY_EACH)
+        return copy_each(tensors, batch, err);
     const struct gather_run run = {.store = store->address,
                                    .homes = batch->home,
                                    .values = batch->values,

@@ -9,6 +9,7 @@
 #include "pipeline/device_half.h"
 
 #define AHEAD_DEFAULT ((uint64_t)1 << 30) /* bytes of batches made ahead */
+#define DECODE_PART 4 /* of device_memory, where it is given, may be decoded images */
 #define AHEAD_LEAST 3 /* batches: one with the caller soon, one there, one on its way */
 
 /* --- making ----------------------------------------------------------------------------------- */
@@ -97,7 +98,7 @@ static stk_status make_streams(struct ship *ship, struct stk_error *err)
 {
     stk_status status = gpu_stream_new(ship->gpu, GPU_NORMAL, &ship->copy, err);
     if (!status)
-        status = gpu_stream_new(ship->gpu, GPU_URGENT, &ship->work, err);
+        status = gpu_stream_new(ship->gpu, GPU_IDLE, &ship->work, err); /* batches are made ahead */
     if (!status)
         status = gpu_event_new(ship->gpu, &ship->copied, err);
     for (uint32_t i = 0; i < LANDINGS && !status; i++)
@@ -117,6 +118,18 @@ static uint64_t batch_bytes(const struct ship *ship)
     return made * layout->capacity;
 }
 
+/* Bytes that the largest batch of resident data lands in, before the result is made of them. */
+static uint64_t landing_bytes(const struct ship *ship)
+{
+    const struct layout *layout = &ship->loader->layout;
+    uint64_t landed = 0;
+    for (uint32_t f = 0; f < layout->field_count; f++) {
+        const struct field_layout *field = &layout->fields[f];
+        landed += sizeof(uint64_t) + (field->params ? field->item + field->params : 0);
+    }
+    return landed * layout->capacity;
+}
+
 static uint64_t ahead_limit(const struct ship *ship, const struct stk_loader_options *options)
 {
     uint64_t least = AHEAD_LEAST * batch_bytes(ship);
@@ -129,7 +142,8 @@ static uint64_t ahead_limit(const struct ship *ship, const struct stk_loader_opt
 static stk_status resident_limit(struct ship *ship, const struct stk_loader_options *options,
                                  uint64_t *limit, struct stk_error *err)
 {
-    uint64_t free = 0, total = 0, batches = AHEAD_LEAST * batch_bytes(ship);
+    uint64_t free = 0, total = 0;
+    uint64_t batches = AHEAD_LEAST * batch_bytes(ship) + LANDINGS * landing_bytes(ship);
     stk_status status = gpu_memory(ship->gpu, &free, &total, err);
     *limit = free / 2;
     if (options->device_memory)
@@ -187,6 +201,7 @@ static stk_status make_decode(struct ship *ship, const struct stk_loader_options
                                                  .loader = loader,
                                                  .decode = options->decode,
                                                  .depth = loader->depth,
+                                                 .limit = options->device_memory / DECODE_PART,
                                                  .threads = loader->worker_count};
     return device_decode_new(&loader->decode, &wanted, err);
 }
@@ -283,6 +298,12 @@ void ship_give_back(struct ship *ship, struct device_slot *slot)
     device_pool_give(slot);
     if (entered)
         gpu_leave(ship->gpu);
+}
+
+void ship_taken(struct ship *ship)
+{
+    if (ship)
+        device_pool_wake(ship->pool);
 }
 
 stk_status ship_use(struct ship *ship, const void *address, void *stream, struct stk_error *err)

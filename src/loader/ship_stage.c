@@ -21,8 +21,15 @@
  * clears them. */
 static uint32_t count_landed(const struct ship *ship, const struct slot *slot, uint32_t f)
 {
-    uint32_t found = atomic_load_explicit(&slot->found, memory_order_relaxed);
-    if (!ship->loader->layout.fields[f].resident || !found)
+    const struct stk_loader *loader = ship->loader;
+    uint32_t found = atomic_load_explicit(&slot->found, memory_order_relaxed), decoded = 0;
+    if (loader->layout.fields[f].keeps_encoded) {
+        for (uint32_t i = 0; i < slot->share.real; i++)
+            decoded +=
+                device_decode_did(loader->decode, (uint32_t)(slot - loader->slots), f, i) != 0;
+        return slot->share.real - decoded; /* what is masked is cleared */
+    }
+    if (!loader->layout.fields[f].resident || !found)
         return slot->share.count;
     return slot->share.real - found;
 }
@@ -182,6 +189,7 @@ static stk_status settle_resident(struct ship *ship, const struct load *load, ui
     stk_status status = STK_OK;
     if (where->home != STK_NOWHERE) {
         batch.home = landing + where->home;
+        batch.host_home = slot->box->home[f];
         status = resident_gather(ship->resident, &batch, err);
     }
     if (!status && ship->landed[f])
@@ -325,13 +333,25 @@ static stk_status enqueue(struct ship *ship, struct load *load, struct stk_error
     return STK_OK;
 }
 
+/* The batch is an error, and its box is used again: copies and nvJPEG may still read it. When a
+ * wait fails, the device is lost and reads nothing. */
+static void give_up(struct ship *ship, const struct load *load)
+{
+    stk_status copied = gpu_stream_sync(ship->gpu, ship->copy, NULL);
+    stk_status worked = gpu_stream_sync(ship->gpu, ship->work, NULL);
+    (void)copied, (void)worked;
+    device_pool_give(load->to);
+}
+
 static stk_status ship_batch(struct ship *ship, struct slot *slot, struct stk_error *err)
 {
     struct load load = {.slot = slot};
     int pinned = slot->box->pinned;
     stk_status status = decode_images(ship, &load, err);
-    if (status || !slot_is_whole(slot))
+    if (status || !slot_is_whole(slot)) {
+        give_up(ship, &load);
         return status;
+    }
     status = enqueue(ship, &load, err);
     if (!status) {
         parcel_label(&ship->parcel, &ship->loader->layout, slot, load.to);
@@ -339,12 +359,7 @@ static stk_status ship_batch(struct ship *ship, struct slot *slot, struct stk_er
         status = part_with_box(ship, &load, err);
     }
     if (status) {
-        /* The box may be read by either; when a wait fails, the device is lost and reads nothing.
-         */
-        stk_status copied = gpu_stream_sync(ship->gpu, ship->copy, NULL);
-        stk_status worked = gpu_stream_sync(ship->gpu, ship->work, NULL);
-        (void)copied, (void)worked;
-        device_pool_give(load.to);
+        give_up(ship, &load);
         return status;
     }
     atomic_fetch_add_explicit(&ship->shipped, ship->parcel.shipped, memory_order_relaxed);

@@ -32,6 +32,8 @@ void ship_free(struct ship *ship); /* NULL and half-built are fine */
 struct device_slot;
 /* The batch in a shipped slot: never shown to the caller. */
 void ship_give_back(struct ship *ship, struct device_slot *slot);
+/* A batch was taken: there may be room for the next. NULL is fine. */
+void ship_taken(struct ship *ship);
 STK_CHECK stk_status ship_use(struct ship *ship, const void *address, void *stream,
                               struct stk_error *err);
 void ship_stats(struct ship *ship, struct stk_device_stats *stats);

@@ -7,7 +7,6 @@
 #include "transform/tensor_device.h"
 
 #define PARAMS_LEAST 16 /* a device half that needs none has some all the same: 0 means no half */
-#define PROBES 8        /* draws that tell what kind of filter a resize has */
 
 /* --- geometry --------------------------------------------------------------------------------- */
 
@@ -31,32 +30,27 @@ static int is_larger(const struct stk_flow *out, const struct stk_flow *in)
     return to[0] > from[0] || to[1] > from[1];
 }
 
+/* NULL: the step has no such argument. */
+static const void *argument_of(const struct chain_step *step, const char *name)
+{
+    for (const struct transform_arg *arg = step->ops->args; arg->name; arg++)
+        if (!strcmp(arg->name, name))
+            return (const char *)step->args + arg->offset;
+    return NULL;
+}
+
 /* Can a crop reach outside of what it cuts? */
 static int may_pad(const struct chain_step *step, const struct stk_flow *flows)
 {
-    const struct transform_arg *arg = step->ops->args;
-    const struct transform_list *padding = NULL;
-    for (; arg->name; arg++)
-        if (!strcmp(arg->name, "padding"))
-            padding = (const void *)((const char *)step->args + arg->offset);
+    const struct transform_list *padding = argument_of(step, "padding");
     return is_larger(&flows[1], &flows[0]) || (padding && padding->count);
 }
 
-/* Some filters cannot be folded behind a flip. */
-static int is_sided(const struct pipeline *pipeline, uint32_t i, const struct stk_flow *in)
+/* Some filters cannot be folded behind a flip, whatever is drawn: see image_geometry.c. */
+static int is_sided(const struct chain_step *step)
 {
-    const struct chain_step *step = &pipeline->chain.steps[i];
-    const int64_t *shape = in->tensor.shape + in->tensor.rank - 3;
-    for (uint64_t key = 0; key < PROBES; key++) {
-        struct image_geometry geometry;
-        struct step_params params;
-        geometry_init(&geometry, (int32_t)shape[1], (int32_t)shape[0]);
-        geometry_flip_x(&geometry);
-        pipeline_draw(pipeline, i, key, in, &params);
-        if (!step->ops->fold(step->args, params.bytes, &geometry))
-            return 1;
-    }
-    return 0;
+    const int *filter = argument_of(step, "interpolation");
+    return filter && (*filter == IMAGE_NEAREST || *filter == IMAGE_AREA);
 }
 
 /* Can the step be folded whatever is drawn? */
@@ -78,8 +72,7 @@ static int outlook_add(struct outlook *outlook, const struct pipeline *pipeline,
     }
     if (!is_named(step, "Resize") && !is_named(step, "RandomResizedCrop"))
         return 0;
-    if (outlook->resized || outlook->filled ||
-        (outlook->flipped && is_sided(pipeline, i, &flows[i])))
+    if (outlook->resized || outlook->filled || (outlook->flipped && is_sided(step)))
         return 0;
     outlook->resized = 1;
     return 1;

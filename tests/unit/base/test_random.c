@@ -44,6 +44,57 @@ static void what_was_permuted_is_found_again(void **state)
     }
 }
 
+/* Every way there is; how many of them could. */
+static uint32_t many_is_as_one_by_one(const struct permutation *permutation, uint64_t first,
+                                      uint32_t count, uint64_t *out)
+{
+    const struct permutation_range range = {first, count};
+    uint32_t ways = 0;
+    for (enum permutation_way way = PERMUTATION_PLAIN; way <= PERMUTATION_AVX512 + 1; way++) {
+        memset(out, 0x5e, (count + 1) * sizeof *out);
+        if (way > PERMUTATION_AVX512)
+            permutation_many(permutation, first, count, out);
+        else if (!permutation_many_by(way, permutation, &range, out))
+            continue;
+        for (uint64_t i = 0; i < count; i++)
+            assert_int_equal(out[i], permutation_at(permutation, first + i));
+        assert_int_equal(out[count], 0x5e5e5e5e5e5e5e5e);
+        ways++;
+    }
+    return ways;
+}
+
+/* Ranges of every length up to three turns of vectors and a rest, at both ends and anywhere. */
+static void many_at_once_are_the_same_as_one_by_one(void **state)
+{
+    enum { MOST = 110 };
+    uint64_t out[MOST + 1];
+    (void)state;
+    for (uint64_t k = 0; k < 6000; k++) {
+        uint64_t bits = random_below(1, k, 64);
+        uint64_t n = ((uint64_t)1 << bits) - random_below(2, k, ((uint64_t)1 << bits) / 2 + 1);
+        uint64_t count = random_below(3, k, (n < MOST ? n : MOST) + 1);
+        uint64_t first = random_below(4, k, n - count + 1);
+        struct permutation permutation;
+        if (k % 8 == 0)
+            first = k % 16 ? n - count : 0;
+        permutation_init(&permutation, n, k);
+        assert_true(many_is_as_one_by_one(&permutation, first, (uint32_t)count, out) >= 2);
+    }
+}
+
+/* Whole epochs of sizes where many values lie outside, and are walked over. */
+static void many_at_once_walk_on_where_one_would(void **state)
+{
+    static uint64_t out[6001];
+    (void)state;
+    for (uint64_t n = 900; n <= 6000; n += 47) {
+        struct permutation permutation;
+        permutation_init(&permutation, n, n);
+        assert_true(many_is_as_one_by_one(&permutation, 0, (uint32_t)n, out) >= 2);
+    }
+}
+
 static int compare(const void *a, const void *b)
 {
     uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
@@ -198,6 +249,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_n_up_to_4096_gives_a_bijection),
         cmocka_unit_test(what_was_permuted_is_found_again),
+        cmocka_unit_test(many_at_once_are_the_same_as_one_by_one),
+        cmocka_unit_test(many_at_once_walk_on_where_one_would),
         cmocka_unit_test(large_n_is_injective_on_samples),
         cmocka_unit_test(every_place_is_as_likely_for_every_sample),
         cmocka_unit_test(every_order_of_few_samples_is_as_likely),

@@ -115,6 +115,7 @@ static uint64_t compare(const struct windows_spec *spec)
     static struct naive naive[MOST];
     static struct extent got[MOST * FIELDS];
     static uint64_t samples[MOST];
+    static uint32_t found[MOST];
     struct stk_error err;
     struct index *index = NULL;
     uint64_t count = naive_list(spec, naive), runs;
@@ -134,8 +135,10 @@ static uint64_t compare(const struct windows_spec *spec)
     }
     const struct windows_run *run = windows_index_runs(index, &runs);
     assert_int_equal(runs + windows_index_short(index), spec->entity_count);
+    windows_index_find(index, samples, (uint32_t)count, found);
     for (uint64_t i = 0; i < count; i++) {
         const struct windows_run *own = &run[windows_index_run(index, i)];
+        assert_int_equal(found[i], windows_index_run(index, samples[i]));
         assert_int_equal(own->entity, naive[i].entity->number);
         assert_true(own->first <= i && i - own->first < own->count);
         assert_int_equal(own->last_row + (i - own->first) * windows_index_stride(index),
@@ -185,6 +188,58 @@ static void many_entities_of_very_unequal_length_are_found(void **state)
     spec.window = spec.min_history = 3;
     spec.horizon = 1;
     assert_true(compare(&spec) > 2000);
+}
+
+static void entities_of_one_length_are_found(void **state)
+{
+    static struct windows_entity many[100];
+    (void)state;
+    for (uint64_t rows = 4; rows <= 40; rows++) {
+        for (uint64_t last = 2; last <= rows + 2; last += rows - 2) { /* short, as long, longer */
+            for (uint64_t i = 0; i < 100; i++)
+                many[i] = (struct windows_entity){"e", i, i * rows, i * rows, (i + 1) * rows};
+            many[99].end = 99 * rows + last;
+            struct windows_spec spec = spec_new();
+            spec.entities = many;
+            spec.entity_count = 100;
+            spec.window = spec.min_history = 3;
+            spec.horizon = 1;
+            spec.stride = 1 + rows % 2;
+            assert_true(compare(&spec) >= 99);
+        }
+    }
+}
+
+/* Where the inverse of a length is least exact. */
+static void long_entities_of_one_length_are_told_apart_at_their_ends(void **state)
+{
+    static const struct index_object large[] = {{"time.mmap", UINT64_MAX, 1}};
+    static const struct windows_field time[] = {{"time", WINDOWS_LAST, 0, 1, {.dtype = STK_I8}}};
+    static struct windows_entity many[7];
+    (void)state;
+    for (uint64_t rows = (UINT64_C(1) << 59) - 9; rows > 1; rows = rows / 3 + 1) {
+        struct windows_spec spec = spec_new();
+        struct index *index;
+        for (uint64_t i = 0; i < 7; i++)
+            many[i] = (struct windows_entity){"e", i, i * rows, i * rows, (i + 1) * rows};
+        spec.objects = large;
+        spec.object_count = 1;
+        spec.entities = many;
+        spec.entity_count = 7;
+        spec.window = spec.min_history = 1;
+        spec.horizon = 0;
+        spec.fields = time;
+        spec.field_count = 1;
+        WORKS(windows_index_new(&index, &spec, NULL));
+        for (uint64_t i = 0; i < 7; i++) {
+            uint64_t ends[] = {i * rows, i * rows + 1, i * rows + rows / 2, (i + 1) * rows - 1};
+            uint32_t found[4];
+            windows_index_find(index, ends, 4, found);
+            for (int k = 0; k < 4; k++)
+                assert_int_equal(found[k], i);
+        }
+        index_close(index);
+    }
 }
 
 static void the_index_answers_as_one_from_a_file_would(void **state)
@@ -461,6 +516,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_option_gives_what_a_walk_over_the_rows_gives),
         cmocka_unit_test(many_entities_of_very_unequal_length_are_found),
+        cmocka_unit_test(entities_of_one_length_are_found),
+        cmocka_unit_test(long_entities_of_one_length_are_told_apart_at_their_ends),
         cmocka_unit_test(the_index_answers_as_one_from_a_file_would),
         cmocka_unit_test(padded_windows_tell_their_least_and_their_greatest_length),
         cmocka_unit_test(a_trillion_windows_take_no_memory_of_their_own),

@@ -6,6 +6,7 @@
 
 #include "base/memory.h"
 #include "gpu/gpu.h"
+#include "loader/decode_share.h"
 #include "loader/device_decode.h"
 #include "loader/loader_impl.h"
 #include "loader/ship_stage.h"
@@ -466,6 +467,65 @@ static void a_state_holds_for_every_batch_of_a_running_loader(void **state)
     fixture_close(&fixture);
 }
 
+static void both_decode_only_where_that_is_clearly_faster(void **state)
+{
+    static const struct {
+        struct decode_rates alone, together;
+        double share;
+    } cases[] = {
+        {{30000, 10000}, {27000, 9000}, 0.75},
+        {{1000, 1000}, {530, 530}, 0.5},
+        {{30000, 10000}, {22000, 9000}, 1},
+        {{9000, 10000}, {4000, 6000}, 0},
+        {{1000, 1000}, {500, 500}, 1},
+        {{0, 10}, {0, 0}, 0},
+        {{10, 0}, {0, 0}, 1},
+        {{0, 0}, {0, 0}, 0},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        assert_true(decode_share_choose(&cases[i].alone, &cases[i].together) == cases[i].share);
+}
+
+static enum sort none_is_a_jpeg(uint32_t number)
+{
+    return number % 2 ? PNG : WEBP;
+}
+
+static enum spoil all_but_the_first_are_spoilt(uint32_t number)
+{
+    return number ? SPOIL_TABLE : SPOIL_NOT;
+}
+
+/* One image, images of which most cannot be decoded, none that the device takes; one thread and
+ * more threads than cores; a simulated nvJPEG that fails gets nothing. */
+static void a_share_is_measured_on_whatever_there_is(void **state)
+{
+    static const struct sorts sets[] = {
+        {.shards = 1, .each = 1},
+        {.shards = 1, .each = 24, .spoil = all_but_the_first_are_spoilt},
+        {.shards = 1, .each = 24, .sort = none_is_a_jpeg},
+    };
+    (void)state;
+    need_device();
+    for (int s = 0; s < 3; s++) {
+        struct fixture fixture;
+        fixture_sorts(&fixture, &sets[s]);
+        for (int broken = 0; broken < 2; broken++) {
+            struct stk_loader_options options = wanted(STK_DEVICE_CUDA, STK_DECODE_AUTO);
+            options.threads = broken ? 1 : 1 + 4 * (uint32_t)s;
+            setenv("SIM_NVJPEG", broken ? "broken" : "gpu", 1);
+            struct stk_loader *loader = fixture_loader(&fixture, &options);
+            int simulated = strstr(gpu_info(ship_gpu(loader->ship))->name, "Simulated") != NULL;
+            double share = device_stats(loader).decode_share;
+            assert_true(share >= 0 && share <= (s == 2 || (broken && simulated) ? 0 : 1));
+            stk_loader_close(loader);
+        }
+        fixture_close(&fixture);
+    }
+    unsetenv("SIM_NVJPEG");
+}
+
 static void hear(void *user, const char *text)
 {
     char *heard = user;
@@ -568,7 +628,7 @@ static void every_failed_allocation_at_open_is_an_error(void **state)
     need_device();
     fixture_sorts(&fixture, &sorts);
     for (; status; failures++) {
-        struct stk_loader_options options = wanted(STK_DEVICE_CUDA, STK_DECODE_AUTO);
+        struct stk_loader_options options = wanted(STK_DEVICE_CUDA, STK_DECODE_GPU);
         struct counted counted = {.fail_at = failures + 1};
         struct stk_loader *loader;
         struct stk_error err = {0};
@@ -580,6 +640,40 @@ static void every_failed_allocation_at_open_is_an_error(void **state)
         stk_loader_close(loader);
     }
     assert_in_range(failures, 50, 5000);
+    fixture_close(&fixture);
+}
+
+/* Those while the threads decode are no errors: the sample is passed by. */
+static void every_failed_allocation_while_measuring_is_an_error_or_does_no_harm(void **state)
+{
+    (void)state;
+    struct fixture fixture;
+    struct sorts sorts = {.shards = 1, .each = 2};
+    struct stk_error err = {0};
+    uint32_t errors = 0, harmless = 0;
+    need_device();
+    fixture_sorts(&fixture, &sorts);
+    struct stk_loader_options options = wanted(STK_DEVICE_CUDA, STK_DECODE_GPU);
+    struct stk_loader *loader = fixture_loader(&fixture, &options);
+    struct device_decode_options wants = {.gpu = ship_gpu(loader->ship),
+                                          .loader = loader,
+                                          .decode = STK_DECODE_AUTO,
+                                          .depth = loader->depth,
+                                          .threads = 1};
+    assert_int_equal(gpu_enter(wants.gpu, &err), STK_OK);
+    for (uint64_t at = 1; harmless < 5; at++) {
+        struct counted counted = {.fail_at = at};
+        struct device_decode *decode = NULL;
+        memory_set_hook(count_call, &counted);
+        stk_status status = device_decode_new(&decode, &wants, &err);
+        memory_set_hook(NULL, NULL);
+        assert_int_equal(status, decode ? STK_OK : STK_MEMORY);
+        *(decode ? &harmless : &errors) += 1;
+        device_decode_free(decode);
+    }
+    gpu_leave(wants.gpu);
+    assert_in_range(errors, 20, 1000);
+    stk_loader_close(loader);
     fixture_close(&fixture);
 }
 
@@ -595,8 +689,11 @@ int main(void)
         cmocka_unit_test(the_share_is_measured_once_and_kept_in_the_state),
         cmocka_unit_test(decoding_by_the_device_alone_stays_so_whatever_the_state_says),
         cmocka_unit_test(a_state_holds_for_every_batch_of_a_running_loader),
+        cmocka_unit_test(both_decode_only_where_that_is_clearly_faster),
+        cmocka_unit_test(a_share_is_measured_on_whatever_there_is),
         cmocka_unit_test(without_nvjpeg_the_cpu_serves_or_the_remedy_is_told),
         cmocka_unit_test(every_failed_allocation_at_open_is_an_error),
+        cmocka_unit_test(every_failed_allocation_while_measuring_is_an_error_or_does_no_harm),
         cmocka_unit_test(a_larger_share_wants_more_and_never_other_samples),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -344,6 +344,38 @@ static void weighted_samples_are_the_same(void **state)
     fixture_close(&fixture);
 }
 
+/* 32 bytes a sample land, with what the device half is told of it, and 16 are made of them. */
+static void what_batches_land_in_is_within_the_budget(void **state)
+{
+    struct fixture fixture;
+    struct stk_loader *loader;
+    struct stk_error err;
+    (void)state;
+    if (no_device())
+        skip();
+    fixture_records(&fixture, 1000);
+    const struct stk_field_chain chain = {stk_dataset_field(fixture.dataset, 0)->name,
+                                          "Cast(float32)"};
+    struct stk_loader_options options = {.batch_size = 500,
+                                         .device = STK_DEVICE_CUDA,
+                                         .device_memory = 60000,
+                                         .resident = STK_RESIDENT_YES,
+                                         .transforms = &chain,
+                                         .transform_count = 1};
+    assert_int_equal(stk_loader_open(fixture.context, fixture.dataset, &loader, &options, &err),
+                     STK_MEMORY);
+    options.device_memory = 1 << 20;
+    loader = fixture_loader(&fixture, &options);
+    for (int i = 0; i < 6; i++)
+        stk_batch_release(fixture_next(loader));
+    struct stk_loader_stats stats;
+    stk_loader_stats(loader, &stats);
+    assert_true(stats.device.resident_bytes > 0);
+    assert_in_range(stats.device.peak_bytes, 1, options.device_memory);
+    stk_loader_close(loader);
+    fixture_close(&fixture);
+}
+
 static void a_budget_that_is_too_small_is_told_or_left(void **state)
 {
     struct fixture fixture;
@@ -381,6 +413,7 @@ int main(void)
         cmocka_unit_test(chains_of_the_device_are_drawn_anew),
         cmocka_unit_test(substitutes_are_the_same),
         cmocka_unit_test(weighted_samples_are_the_same),
+        cmocka_unit_test(what_batches_land_in_is_within_the_budget),
         cmocka_unit_test(a_budget_that_is_too_small_is_told_or_left),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

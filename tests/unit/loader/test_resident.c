@@ -396,8 +396,12 @@ static void check_all_windows(struct series *series)
         uint32_t n = series->count - first < BATCH ? series->count - first : BATCH;
         for (uint32_t i = 0; i < n; i++)
             samples[i] = first + i;
+        const struct resident_span span = {&harbour.box, 0, n, samples, NULL};
         harbour_read(&harbour, samples, n);
-        assert_int_equal(harbour_find(&harbour, samples, n), n);
+        /* windows that lack nothing are found without their extents */
+        assert_int_equal(resident_find(harbour.resident, &span), series->options.pad ? 0 : n);
+        if (series->options.pad)
+            assert_int_equal(harbour_find(&harbour, samples, n), n);
         harbour_check(&harbour, n, n);
     }
     harbour_close(&harbour);

@@ -225,6 +225,33 @@ static void resident_records_are_those_of_the_cpu(void **state)
     fixture_close(&fixture);
 }
 
+/* Large values are moved one by one, small ones by a kernel. */
+static void large_resident_records_are_those_of_the_cpu(void **state)
+{
+    (void)state;
+    static const int64_t shape[] = {40000};
+    static int64_t record[40000];
+    struct fixture fixture;
+    char path[256];
+    fixture_folder(&fixture);
+    fixture_path(&fixture, "large.bin", path, sizeof path);
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    for (int64_t i = 0; i < 21; i++) {
+        for (int64_t j = 0; j < 40000; j++)
+            record[j] = i * 40000 + j;
+        assert_int_equal(fwrite(record, sizeof record, 1, file), 1);
+    }
+    fclose(file);
+    const struct stk_dataset_options wanted = {
+        .format = "raw", .dtype = "int64", .shape = shape, .rank = 1};
+    fixture_open(&fixture, "large.bin", &wanted);
+    struct stk_loader_options options = {
+        .batch_size = 4, .shuffle = 1, .last = STK_LAST_MASK, .resident = STK_RESIDENT_YES};
+    same_epochs(&fixture, options);
+    fixture_close(&fixture);
+}
+
 /* --- the caller ------------------------------------------------------------------------------- */
 
 static void batches_that_the_caller_keeps_stay_as_they_are(void **state)
@@ -250,6 +277,33 @@ static void batches_that_the_caller_keeps_stay_as_they_are(void **state)
         free(values);
         stk_batch_release(kept[i]);
     }
+    fixture_close(&fixture);
+}
+
+static double seconds_of_an_epoch(struct fixture *fixture, uint64_t device_memory)
+{
+    struct stk_loader_stats stats;
+    struct stk_batch *batch;
+    struct stk_loader_options options = {
+        .batch_size = 16, .threads = 2, .device = STK_DEVICE_CUDA, .device_memory = device_memory};
+    struct stk_loader *loader = fixture_loader(fixture, &options);
+    while ((batch = fixture_next(loader)) != NULL) {
+        usleep(200);
+        stk_batch_release(batch);
+    }
+    stk_loader_stats(loader, &stats);
+    stk_loader_close(loader);
+    return stats.seconds;
+}
+
+/* A batch is made as soon as the one before is taken, not when someone looks again. */
+static void one_batch_at_a_time_comes_without_delay(void **state)
+{
+    (void)state;
+    struct fixture fixture;
+    fixture_records(&fixture, 16 * 300);
+    double usual = seconds_of_an_epoch(&fixture, 0);
+    assert_true(seconds_of_an_epoch(&fixture, 1) < 3 * usual + 0.5);
     fixture_close(&fixture);
 }
 
@@ -466,7 +520,9 @@ int main(void)
         cmocka_unit_test(missing_text_is_known_on_the_device),
         cmocka_unit_test(masked_steps_of_resident_records_are_zeros),
         cmocka_unit_test(resident_records_are_those_of_the_cpu),
+        cmocka_unit_test(large_resident_records_are_those_of_the_cpu),
         cmocka_unit_test(batches_that_the_caller_keeps_stay_as_they_are),
+        cmocka_unit_test(one_batch_at_a_time_comes_without_delay),
         cmocka_unit_test(a_stream_that_uses_a_batch_finds_it_whole),
         cmocka_unit_test(seeking_drops_what_was_shipped),
         cmocka_unit_test(every_failing_call_of_cuda_is_an_error_and_not_a_crash),
