@@ -7,13 +7,15 @@
 #include "base/fail.h"
 #include "base/memory.h"
 
-#define POOL_KEEPS 4 /* free slots beyond those that the budget asks back are let go of */
+#define POOL_KEEPS 32 /* free slots: freeing one waits for all that the device has to do */
+#define POOL_TURNS 6  /* slots that are used in turn before one is waited for: see pool_find */
 #define PER_THREAD ((struct gpu_stream *)(uintptr_t)2) /* CUDA's name for a thread's own stream */
 
 struct device_pool {
     pthread_mutex_t lock;
     pthread_cond_t returned;
-    struct device_slot *free; /* under lock */
+    struct device_slot *free; /* under lock; the one that was given back first comes first */
+    uint32_t made;            /* under lock: slots that there are, wherever */
     uint32_t free_count;      /* under lock */
     struct device_slot *out;  /* under lock: with the caller */
     struct device_slot *late; /* under lock: released while a stream of theirs was captured */
@@ -62,6 +64,7 @@ void device_pool_caller(struct device_pool *pool, uint64_t *bytes, uint64_t *pea
 static void slot_destroy(struct device_slot *slot)
 {
     struct gpu *gpu = slot->pool->gpu;
+    slot->pool->made--;
     gpu_free(gpu, slot->data);
     gpu_event_free(gpu, slot->ready);
     for (uint32_t i = 0; i < DEVICE_STREAMS; i++)
@@ -79,6 +82,7 @@ static stk_status slot_new(struct device_slot **out, struct device_pool *pool, u
         return fail_memory(err, sizeof *slot);
     slot->pool = pool;
     slot->size = size;
+    pool->made++;
     stk_status status = gpu_event_new(pool->gpu, &slot->ready, err);
     if (!status)
         status = gpu_alloc(pool->gpu, size, &slot->data, err);
@@ -96,6 +100,20 @@ static void list_push(struct device_slot **list, struct device_slot *slot)
     if (*list)
         (*list)->before = slot;
     *list = slot;
+}
+
+/* Behind the others. */
+static void list_append(struct device_slot **list, struct device_slot *slot)
+{
+    struct device_slot *last = *list;
+    while (last && last->next)
+        last = last->next;
+    slot->before = last;
+    slot->next = NULL;
+    if (last)
+        last->next = slot;
+    else
+        *list = slot;
 }
 
 static void list_drop(struct device_slot **list, struct device_slot *slot)
@@ -154,17 +172,26 @@ void device_pool_close(struct device_pool *pool)
     pool_unlock(pool);
 }
 
-/* Under lock: the first that is large enough, but not wastefully so. */
+/* Not 0: nothing that the device has still to do concerns the slot. */
+static int slot_is_over(const struct device_slot *slot)
+{
+    struct gpu *gpu = slot->pool->gpu;
+    int over = gpu_event_over(gpu, slot->ready);
+    for (uint32_t i = 0; i < slot->stream_count && over; i++)
+        over = gpu_event_over(gpu, slot->uses[i]);
+    return over;
+}
+
+/* Under lock: the one that was given back first of those that are large enough, but not wastefully
+ * so. A caller that runs ahead of the device gives slots back long before its work on them is done:
+ * the last one is the one to wait for longest, and with few of them every copy would wait for the
+ * step before it. */
 static struct device_slot *pool_find(struct device_pool *pool, uint64_t size)
 {
-    for (struct device_slot *slot = pool->free; slot; slot = slot->next) {
-        if (slot->size < size || slot->size / 2 > size)
-            continue;
-        list_drop(&pool->free, slot);
-        pool->free_count--;
-        return slot;
-    }
-    return NULL;
+    struct device_slot *slot = pool->free;
+    while (slot && (slot->size < size || slot->size / 2 > size))
+        slot = slot->next;
+    return slot;
 }
 
 /* Records an event in each stream that used the slot. 0: not while one of them is captured. */
@@ -199,7 +226,7 @@ static void pool_catch_up(struct device_pool *pool)
             slot_destroy(slot);
             continue;
         }
-        list_push(&pool->free, slot);
+        list_append(&pool->free, slot);
         pool->free_count++;
     }
 }
@@ -227,6 +254,20 @@ static stk_status pool_make(struct device_pool *pool, uint64_t size, int anyway,
     return status;
 }
 
+/* Under lock: one more, beside those that are free. 0: there is no room, *out is as it was. */
+static int pool_add(struct device_pool *pool, uint64_t size, struct device_slot **out)
+{
+    struct device_slot *slot;
+    if (!budget_try(&pool->budget, size))
+        return 0;
+    if (slot_new(&slot, pool, size, NULL)) {
+        budget_give(&pool->budget, size);
+        return 0;
+    }
+    *out = slot;
+    return 1;
+}
+
 static stk_status slot_host(struct device_slot *slot, uint64_t size, struct stk_error *err)
 {
     if (slot->host_size >= size)
@@ -244,8 +285,12 @@ stk_status device_pool_take(struct device_pool *pool, uint64_t size, uint64_t ho
     pthread_mutex_lock(&pool->lock);
     pool_catch_up(pool);
     struct device_slot *slot = pool_find(pool, size);
-    if (!slot)
+    if (slot && (pool->made >= POOL_TURNS || slot_is_over(slot) || !pool_add(pool, size, &slot))) {
+        list_drop(&pool->free, slot);
+        pool->free_count--;
+    } else if (!slot) {
         status = pool_make(pool, size, anyway, &slot, err);
+    }
     if (slot) {
         pool->holders++;
         status = slot_host(slot, host_size, err);
@@ -276,7 +321,7 @@ void device_pool_give(struct device_slot *slot)
     struct device_pool *pool = slot->pool;
     pthread_mutex_lock(&pool->lock);
     pool->holders--;
-    list_push(&pool->free, slot);
+    list_append(&pool->free, slot);
     pool->free_count++;
     if (pool->closed)
         pool_drop_free(pool);
@@ -330,7 +375,7 @@ static void pool_receive(struct device_pool *pool, struct device_slot *slot)
     pool->holders--;
     if (!pool->closed && !slot->crowded && pool->free_count < POOL_KEEPS &&
         budget_try(&pool->budget, slot->size)) {
-        list_push(&pool->free, slot);
+        list_append(&pool->free, slot);
         pool->free_count++;
         pool_tell(pool);
     } else {

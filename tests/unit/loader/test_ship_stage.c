@@ -435,10 +435,13 @@ static void a_wait_that_fails_is_made_up_for(void **state)
     fixture_records(&fixture, 256);
     struct stk_loader_options options = {
         .batch_size = 16, .threads = 1, .depth = 1, .device = STK_DEVICE_CUDA};
+    struct stk_batch *kept[4]; /* so many that memory is used again rather than added */
     struct stk_loader *loader = fixture_loader(&fixture, &options);
     consumer_open(&consumer);
     batch = fixture_next(loader);
-    usleep(50000); /* the second batch is there, in memory of its own */
+    for (int i = 0; i < 4; i++)
+        assert_non_null(kept[i] = fixture_next(loader));
+    usleep(50000); /* the next batch is there, in memory of its own */
     consume_slowly(&consumer, batch);
     sim_fail("cuStreamWaitEvent:2:2"); /* 1: what was written there; 2: the caller's stream */
     stk_batch_release(batch);
@@ -448,6 +451,8 @@ static void a_wait_that_fails_is_made_up_for(void **state)
     assert_int_equal(stk_loader_seek(loader, 0, 32, &err), STK_OK);
     stk_batch_release(fixture_next(loader));
     stk_batch_release(second);
+    for (int i = 0; i < 4; i++)
+        stk_batch_release(kept[i]);
     consumer_close(&consumer);
     for (int i = 0; i < 64; i++)
         assert_int_equal(consumer.got[i], i / 4);
