@@ -75,14 +75,30 @@ VIDEO = {
 }
 
 
+TRAINING = {
+    "bound": "the same steps, data on the GPU already",
+    "stoker": "**Stoker**, tar shards",
+    "resident": "**Stoker**, `resident=True`",
+    "thwc": "**Stoker**, stored THWC, made CTHW on the GPU",
+    "npy_0": "DataLoader, .npy files, 0 workers",
+    "npy_4": "DataLoader, .npy files, 4 workers",
+    "npy_15": "DataLoader, .npy files, 15 workers",
+    "tar_5": "DataLoader, Python tar stream, 5 workers",
+    "tar_10": "DataLoader, Python tar stream, 10 workers",
+}
+
+
+def file_of(name):
+    """Below the root: results/bench-NAME.json, or results/gpu/NAME.json."""
+    return f"results/{name}.json" if "/" in name else f"results/bench-{name}.json"
+
+
 def marks(name):
-    return tuple(
-        f"<!-- table of results/bench-{name}.json: {end} -->\n" for end in ("begin", "end")
-    )
+    return tuple(f"<!-- table of {file_of(name)}: {end} -->\n" for end in ("begin", "end"))
 
 
 def result_of(name):
-    return ROOT / "results" / f"bench-{name}.json"
+    return ROOT / file_of(name)
 
 
 def between_marks(text, name):
@@ -406,6 +422,55 @@ def render_video(result):
     )
 
 
+# --- training on a GPU ---------------------------------------------------------------------------
+
+
+def training_line(row, bound):
+    if row.get("value") is None:
+        return f"| {TRAINING[row['name']]} | not measured | | | | |"
+    runs = row.get("runs") or [row["value"]]
+    cells = [
+        TRAINING[row["name"]],
+        rate(row["value"]),
+        f"{rate(min(runs))} to {rate(max(runs))}",
+        f"{row['value'] / bound:.1%}".replace("%", " %"),
+        f"{row['busy']:.1%}".replace("%", " %") if row.get("busy") else "",
+        f"{row['cpu_cores']:.1f}" if row.get("cpu_cores") else "",
+    ]
+    return f"| {' | '.join(cells)} |"
+
+
+def render_training(result):
+    machine, workload, ratios = result["machine"], result["workload"], result["ratios"]
+    bound = result["limit"]["value"]
+    lines = [training_line(row, bound) for row in sorted_rows(result, TRAINING)]
+    sentences = []
+    if ratios.get("eager_stoker/eager_bound"):
+        sentences.append(
+            "The step is a CUDA graph in all rows. Launched kernel by kernel, the GPU waits for "
+            f"the CPU, and Stoker reaches {ratios['eager_stoker/eager_bound']:.0%} of that bound."
+        )
+    if ratios.get("lstm/bound"):
+        sentences.append(
+            f"An LSTM on shuffled windows of a series: {ratios['lstm/bound']:.0%} of its bound."
+        )
+    return "\n".join(
+        [
+            "| way | samples/s | runs | of the bound | GPU busy | cores used |",
+            "|---|--:|--:|--:|--:|--:|",
+            *lines,
+            "",
+            *([" ".join(sentences).replace("%", " %"), ""] if sentences else []),
+            f"A 3D-CNN in half precision ({workload['model'].split(';')[0]}), batches of "
+            f"{workload['batch_size']} of {tuple(workload['shape'])} {workload['dtype']}, "
+            f"{workload['samples']:,} samples of 1.2 MB, shuffled, page cache warm; "
+            f"{machine['gpu']}, {machine['cores']} cores. GPU busy by CUPTI, in a run of its own. "
+            "Yours: `make gpu-bench`.",
+            "",
+        ]
+    )
+
+
 # (page, result, what renders it)
 TABLES = [
     (README, "tensors", render),
@@ -413,6 +478,7 @@ TABLES = [
     (README, "jpeg", render_jpeg),
     (README, "audio", render_audio),
     (README, "video", render_video),
+    (README, "gpu/training", render_training),
     (SERIES, "windows", render_windows),
     (SERIES, "pack", render_pack),
 ]
@@ -422,7 +488,7 @@ def put(page, name, draw, check):
     """Puts one table into its page. 0: it is there now."""
     where = page.relative_to(ROOT)
     if not result_of(name).exists():
-        print(f"readme_table: there is no results/bench-{name}.json: make bench-{name} writes it")
+        print(f"readme_table: there is no {file_of(name)}; a benchmark writes it")
         return 1
     text, table = page.read_text(), draw(json.loads(result_of(name).read_text()))
     if marks(name)[0] not in text:
