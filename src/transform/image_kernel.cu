@@ -15,6 +15,7 @@
  * them of doubles. Their issue bounds it, not the memory. */
 #include "transform/image_kernel.h"
 #include "transform/kernel_dtype.h"
+#include "transform/kernel_words.h"
 
 #define STRIP 4 /* rows of a thread of image_fused */
 
@@ -454,13 +455,6 @@ KERNEL(image_fused)(struct image_job job)
 
 /* --- crops and flips alone ------------------------------------------------------------------- */
 
-struct __attribute__((aligned(8))) word_pair {
-    uint32_t words[2];
-};
-struct __attribute__((aligned(16))) word_quad {
-    uint32_t words[4];
-};
-
 /* The low 32 bits of two words, from bit `shift` (0-31) on. */
 DEVICE uint32_t words_shift(uint32_t low, uint32_t high, uint32_t shift)
 {
@@ -503,24 +497,6 @@ DEVICE uint32_t element_bits(const struct image_job *job, int dtype, uint32_t pi
     default:
         return float_bits(value);
     }
-}
-
-/* to is aligned as the stores are: to 16, 8 or 4 bytes. */
-DEVICE void words_store(uint64_t to, const uint32_t *words, int count)
-{
-    if (count % 4 == 0)
-        for (int i = 0; i < count; i += 4) {
-            struct word_quad quad = {{words[i], words[i + 1], words[i + 2], words[i + 3]}};
-            ((struct word_quad *)device_memory(to))[i / 4] = quad;
-        }
-    else if (count % 2 == 0)
-        for (int i = 0; i < count; i += 2) {
-            struct word_pair pair = {{words[i], words[i + 1]}};
-            ((struct word_pair *)device_memory(to))[i / 2] = pair;
-        }
-    else
-        for (int i = 0; i < count; i++)
-            ((uint32_t *)device_memory(to))[i] = words[i];
 }
 
 /* A plane's elements of `count` pixels. */

@@ -7,53 +7,10 @@
  * do 4 elements a channel, through floats, at some 15 instructions an element: so does it them.
  * tensor_any does the rest, an element a thread. */
 #include "transform/kernel_dtype.h"
+#include "transform/kernel_words.h"
 #include "transform/tensor_kernel.h"
 
 /* --- words ----------------------------------------------------------------------------------- */
-
-struct __attribute__((aligned(8))) word_pair {
-    uint32_t words[2];
-};
-struct __attribute__((aligned(16))) word_quad {
-    uint32_t words[4];
-};
-
-/* `from` is aligned as the loads are: to 16, 8 or 4 bytes. */
-DEVICE void words_load(uint64_t from, uint32_t *words, int count)
-{
-    if (count % 4 == 0)
-        for (int i = 0; i < count; i += 4) {
-            struct word_quad quad = ((const struct word_quad *)device_memory(from))[i / 4];
-            for (int k = 0; k < 4; k++)
-                words[i + k] = quad.words[k];
-        }
-    else if (count % 2 == 0)
-        for (int i = 0; i < count; i += 2) {
-            struct word_pair pair = ((const struct word_pair *)device_memory(from))[i / 2];
-            words[i] = pair.words[0];
-            words[i + 1] = pair.words[1];
-        }
-    else
-        for (int i = 0; i < count; i++)
-            words[i] = ((const uint32_t *)device_memory(from))[i];
-}
-
-DEVICE void words_store(uint64_t to, const uint32_t *words, int count)
-{
-    if (count % 4 == 0)
-        for (int i = 0; i < count; i += 4) {
-            struct word_quad quad = {{words[i], words[i + 1], words[i + 2], words[i + 3]}};
-            ((struct word_quad *)device_memory(to))[i / 4] = quad;
-        }
-    else if (count % 2 == 0)
-        for (int i = 0; i < count; i += 2) {
-            struct word_pair pair = {{words[i], words[i + 1]}};
-            ((struct word_pair *)device_memory(to))[i / 2] = pair;
-        }
-    else
-        for (int i = 0; i < count; i++)
-            ((uint32_t *)device_memory(to))[i] = words[i];
-}
 
 /* Element `index` of `size` (1, 2 or 4) bytes. */
 DEVICE uint32_t word_element(const uint32_t *words, int size, int index)
