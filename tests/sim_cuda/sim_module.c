@@ -22,6 +22,8 @@ struct cuda_module {
     char *text; /* NULL: any kernel is in it */
 };
 
+#define FAT_IMAGE_MARK "\x50\xed\x55\xba" /* machine code for several GPUs, and PTX */
+
 _Thread_local struct kernel_place kernel_place;
 
 /* --- modules ---------------------------------------------------------------------------------- */
@@ -47,6 +49,10 @@ static int module_text(const char *image, const char **words, char **out)
     if (!strncmp(image, SIM_IMAGE_MARK, strlen(SIM_IMAGE_MARK))) {
         *words = "the image is damaged";
         return sim_image_is_whole(image) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_IMAGE;
+    }
+    if (!memcmp(image, FAT_IMAGE_MARK, strlen(FAT_IMAGE_MARK))) { /* as nvcc -fatbin makes them */
+        *words = "the image is of a later toolchain than the driver";
+        return simulator.refuse_ptx ? CUDA_ERROR_UNSUPPORTED_PTX_VERSION : CUDA_SUCCESS;
     }
     if (!isprint((unsigned char)*image) && !isspace((unsigned char)*image)) {
         *words = "the image is neither PTX nor a cubin";
