@@ -50,7 +50,7 @@ static int module_text(const char *image, const char **words, char **out)
         *words = "the image is damaged";
         return sim_image_is_whole(image) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_IMAGE;
     }
-    if (!memcmp(image, FAT_IMAGE_MARK, strlen(FAT_IMAGE_MARK))) { /* as nvcc -fatbin makes them */
+    if (!strncmp(image, FAT_IMAGE_MARK, strlen(FAT_IMAGE_MARK))) { /* as nvcc -fatbin makes them */
         *words = "the image is of a later toolchain than the driver";
         return simulator.refuse_ptx ? CUDA_ERROR_UNSUPPORTED_PTX_VERSION : CUDA_SUCCESS;
     }
