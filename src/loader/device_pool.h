@@ -56,7 +56,7 @@ void device_pool_hand_over(struct device_slot *slot);
 void device_pool_wait(struct device_pool *pool, int64_t ns);
 void device_pool_wake(struct device_pool *pool);
 
-/* stk_batch_release, stk_batch_use, stk_loader_use and stk_device_copy_out for batches on a device.
+/* stk_batch_release, stk_batch_use, stk_loader_use and stk_batch_copy_out for batches on a device.
  */
 void device_slot_release(struct device_slot *slot);
 STK_CHECK stk_status device_slot_use(struct device_slot *slot, struct gpu_stream *stream,

@@ -133,9 +133,9 @@ static int worker_claim(struct stk_loader *loader, struct span *span)
 /* With a device, workers hold back while batches wait for the caller: its thread launches kernels,
  * and cores that are busy beside it make that slower (shared caches, memory and hyper-threads). Up
  * to one batch ready: all may work; two: half of them; more: a quarter. Measured on 16 cores with
- * an H200, a 3D-CNN whose kernels are launched one by one: 12 workers at full speed 0.83 of the
- * bound, 5 of them 1.01. With one batch ready it is too soon: a caller that only draws got 42 GB/s
- * instead of 53, for workers slept and were woken in every batch. */
+ * an H200, a 3D-CNN whose kernels are launched one by one, single runs of 2 s: 12 workers at full
+ * speed 0.83 of the bound, 5 of them 1.01. With one batch ready it would be too soon: a caller that
+ * only draws has one now and then, and workers would sleep and be woken in every batch. */
 static int worker_may_claim(const struct worker *worker)
 {
     struct stk_loader *loader = worker->loader;
