@@ -273,7 +273,7 @@ static void check_chain(const char *field, const char *text, struct fixture *fix
 
 static void chains_of_the_device_are_drawn_anew(void **state)
 {
-    static const int64_t shape[] = {12, 10, 3};
+    static const int64_t shape[] = {48, 40, 3}; /* far more bytes than what is drawn for a sample */
     const struct stk_dataset_options pixels = {
         .format = "raw", .dtype = "uint8", .shape = shape, .rank = 3};
     struct fixture fixture;
@@ -284,13 +284,13 @@ static void chains_of_the_device_are_drawn_anew(void **state)
     fixture_folder(&fixture);
     fixture_path(&fixture, "pixels.bin", path, sizeof path);
     FILE *file = fopen(path, "wb");
-    for (uint32_t i = 0; i < 50 * 360; i++)
+    for (uint32_t i = 0; i < 50 * 48 * 40 * 3; i++)
         assert_true(fputc((int)(i * 2654435761u >> 24), file) >= 0);
     fclose(file);
     fixture_open(&fixture, "pixels.bin", &pixels);
     const char *name = stk_dataset_field(fixture.dataset, 0)->name;
     check_chain(name, "Cast(float32)", &fixture);
-    check_chain(name, "RandomCrop((11, 9)) | RandomHorizontalFlip() | Normalize(imagenet)",
+    check_chain(name, "RandomCrop((45, 37)) | RandomHorizontalFlip() | Normalize(imagenet)",
                 &fixture);
     fixture_close(&fixture);
 }
