@@ -12,6 +12,7 @@
 
 #include "codec/exif.h"
 #include "codec/image_format.h"
+#include "codec/jpeg_cut.h"
 
 #define ROWS 16 /* handed to the library at a time */
 /* Where the first row begins in the buffer. The library writes rows that are aligned to its vectors
@@ -24,7 +25,9 @@ struct jpeg_state {
     struct jpeg_error_mgr errors;
     struct jpeg_source_mgr source;
     struct jpeg_progress_mgr progress;
-    jmp_buf jump; /* where the library's errors land: set by whoever called the library */
+    struct jpeg_cut *cut;
+    uint32_t piece; /* of the cut, that follows the source's bytes; JPEG_PIECES: nothing does */
+    jmp_buf jump;   /* where the library's errors land: set by whoever called the library */
     const struct image_task *task;
     struct stk_error *err;
     stk_status status; /* of the jump */
@@ -153,11 +156,19 @@ static void jpeg_source_begin(j_decompress_ptr info)
     (void)info;
 }
 
-/* All bytes were there from the beginning: there are no more. An end marker is made up, so that a
- * relaxed decode gets what came so far. */
+/* All bytes were there from the beginning: behind the last piece there are no more. An end marker
+ * is made up, so that a relaxed decode gets what came so far. */
 static boolean jpeg_source_fill(j_decompress_ptr info)
 {
     static const JOCTET end[2] = {0xff, JPEG_EOI};
+    struct jpeg_state *state = info->client_data;
+    while (state->piece < JPEG_PIECES) {
+        const struct stk_bytes *piece = &jpeg_cut_pieces(state->cut)[state->piece++];
+        info->src->next_input_byte = piece->data;
+        info->src->bytes_in_buffer = piece->len;
+        if (piece->len > 0)
+            return TRUE;
+    }
     WARNMS(info, JWRN_JPEG_EOF);
     info->src->next_input_byte = end;
     info->src->bytes_in_buffer = sizeof end;
@@ -229,6 +240,7 @@ static void jpeg_close(void *own)
     if (!state)
         return;
     jpeg_destroy_decompress(&state->info);
+    jpeg_cut_free(state->cut);
     memory_free(state);
 }
 
@@ -239,6 +251,10 @@ static stk_status jpeg_open(void **out, struct stk_error *err)
     if (!state)
         return fail_memory(err, sizeof *state);
     state->err = err;
+    if (jpeg_cut_new(&state->cut, err)) {
+        jpeg_close(state);
+        return STK_MEMORY;
+    }
     state->info.err = jpeg_std_error(&state->errors);
     state->errors.error_exit = jpeg_on_error;
     state->errors.emit_message = jpeg_on_message;
@@ -265,7 +281,8 @@ static stk_status jpeg_open(void **out, struct stk_error *err)
 
 static uint64_t jpeg_held(const void *own)
 {
-    return sizeof *(const struct jpeg_state *)own;
+    const struct jpeg_state *state = own;
+    return sizeof *state + jpeg_cut_bytes(state->cut);
 }
 
 /* ---- header -------------------------------------------------------------------------------- */
@@ -290,6 +307,7 @@ static stk_status jpeg_begin(void *own, const struct image_task *task, struct im
     jpeg_forget_tables(state);
     state->source.next_input_byte = task->bytes.data;
     state->source.bytes_in_buffer = task->bytes.len;
+    state->piece = JPEG_PIECES;
     jpeg_read_header(info, TRUE);
     if (info->data_precision != 8)
         ERREXIT1(info, JERR_BAD_PRECISION, info->data_precision);
@@ -400,23 +418,87 @@ static void jpeg_check_tables(struct jpeg_state *state)
     }
 }
 
+static void jpeg_take_table(struct jpeg_scan *scan, enum jpeg_kind kind, int component, int number,
+                            JHUFF_TBL *const *tables)
+{
+    struct jpeg_codes *codes = &scan->codes[kind][number];
+    memcpy(codes->counts, tables[number]->bits, sizeof codes->counts);
+    memcpy(codes->symbols, tables[number]->huffval, sizeof codes->symbols);
+    scan->tables[kind][component] = (uint8_t)number;
+}
+
+/* 0: the image is not one sequential scan, or strange. */
+static int jpeg_describe(struct jpeg_state *state, struct jpeg_scan *scan)
+{
+    const struct jpeg_decompress_struct *info = &state->info;
+    uint32_t across = (uint32_t)info->max_h_samp_factor * DCTSIZE;
+    if (info->progressive_mode || info->arith_code || info->num_components > JPEG_COMPONENTS ||
+        info->comps_in_scan != info->num_components)
+        return 0;
+    scan->bytes = (struct stk_bytes){state->source.next_input_byte, state->source.bytes_in_buffer};
+    scan->restart = info->restart_interval;
+    scan->mcus = (info->image_width + across - 1) / across;
+    scan->blocks = 0;
+    for (int i = 0; i < info->comps_in_scan; i++) {
+        const jpeg_component_info *component = info->cur_comp_info[i];
+        int dc = component->dc_tbl_no, ac = component->ac_tbl_no;
+        uint32_t blocks = (uint32_t)(component->h_samp_factor * component->v_samp_factor);
+        if (info->comps_in_scan == 1) { /* then an MCU is a block, whatever the sampling */
+            scan->mcus = component->width_in_blocks * (uint32_t)component->v_samp_factor;
+            blocks = 1;
+        }
+        if (dc >= JPEG_TABLES || ac >= JPEG_TABLES || scan->blocks + blocks > JPEG_MCU_MOST)
+            return 0;
+        jpeg_take_table(scan, JPEG_DC, i, dc, info->dc_huff_tbl_ptrs);
+        jpeg_take_table(scan, JPEG_AC, i, ac, info->ac_huff_tbl_ptrs);
+        while (blocks-- > 0)
+            scan->components[scan->blocks++] = (uint8_t)i;
+    }
+    return 1;
+}
+
+/* The library reads every block down to the box's last one. Of those far above the box it needs no
+ * more than the place where they end, and that is found in half the time. What is left then is read
+ * as a JPEG of less height, by a header read anew. Below the cut the library decodes the same rows
+ * as it would have: its first is that of line y - 1, from which colours are interpolated. The lines
+ * that are gone. */
+static JDIMENSION jpeg_cut_off(struct jpeg_state *state, unsigned scale, JDIMENSION y)
+{
+    uint32_t samples = (uint32_t)state->info.max_v_samp_factor, lines = scale * samples;
+    uint32_t rows = y > 0 ? (y - 1) / lines : 0;
+    if (rows == 0 || !jpeg_describe(state, jpeg_cut_scan(state->cut)))
+        return 0;
+    rows = jpeg_cut_above(state->cut, state->task, rows, samples * DCTSIZE);
+    if (rows == 0)
+        return 0;
+    const struct stk_bytes *pieces = jpeg_cut_pieces(state->cut);
+    state->source.next_input_byte = pieces[0].data;
+    state->source.bytes_in_buffer = pieces[0].len;
+    state->piece = 1;
+    jpeg_abort_decompress(&state->info);
+    jpeg_forget_tables(state);
+    jpeg_read_header(&state->info, TRUE);
+    return rows * lines;
+}
+
 /* Starts the decoder and leaves it before the first row of the box. */
 static void jpeg_seek(struct jpeg_state *state, const struct image_want *box,
                       struct jpeg_part *part)
 {
     struct jpeg_decompress_struct *info = &state->info;
     uint64_t scale = jpeg_scale(info, box);
+    part->y = (JDIMENSION)((uint64_t)box->y * scale / 8);
+    JDIMENSION above = part->y - jpeg_cut_off(state, (unsigned)scale, part->y);
     info->scale_num = (unsigned)scale;
     info->scale_denom = 8;
     jpeg_choose_colors(info, box->channels, part);
     jpeg_start_decompress(info);
     jpeg_check_tables(state);
     part->x = (JDIMENSION)((uint64_t)box->x * scale / 8);
-    part->y = (JDIMENSION)((uint64_t)box->y * scale / 8);
     part->width = (JDIMENSION)((((uint64_t)box->x + box->width) * scale + 7) / 8) - part->x;
     part->height = (JDIMENSION)((((uint64_t)box->y + box->height) * scale + 7) / 8) - part->y;
     jpeg_choose_columns(info, part);
-    if (part->y > 0 && jpeg_skip_scanlines(info, part->y) != part->y)
+    if (above > 0 && jpeg_skip_scanlines(info, above) != above)
         ERREXIT(info, JERR_INPUT_EOF);
 }
 
