@@ -62,7 +62,8 @@ static int driver_cuda(void)
 /* In one folder; NULL: by name alone, as the loader finds it. */
 static void *try_folder(const struct library_row *row, const char *folder, size_t len, int flags)
 {
-    int most = driver_cuda();
+    /* What comes with the driver has no number, and must not load CUDA itself. */
+    int most = row->sonames[0].cuda ? driver_cuda() : INT_MAX;
     char path[PATH_MAX];
     for (int i = 0; i < SONAME_MOST && row->sonames[i].file; i++) {
         if (row->sonames[i].cuda > most)

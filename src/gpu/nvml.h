@@ -4,10 +4,25 @@
 #ifndef GPU_NVML_H
 #define GPU_NVML_H
 
+#include <stddef.h>
+
 #include "stoker/device.h"
 
 /* bus: "00000000:65:00.0". */
 STK_CHECK stk_status nvml_sample(const char *bus, struct stk_device_sample *out,
                                  struct stk_error *err);
+
+/* --- by NVML's own numbers, for who has no CUDA context
+ * -------------------------------------------- */
+uint32_t nvml_count(void); /* 0 without NVML, too */
+/* throttle: NVML's bits of what keeps the clocks down; 0 where it does not tell. */
+STK_CHECK stk_status nvml_look(uint32_t index, struct stk_device_sample *out, uint64_t *throttle);
+enum nvml_way { NVML_FROM_DEVICE, NVML_TO_DEVICE };
+/* Bytes a second over PCIe, as NVML counts them in the 20 ms that this takes; 0: not told. */
+uint64_t nvml_pcie(uint32_t index, enum nvml_way way);
+/* Texts; 0 and "" where they are not told. */
+int nvml_name(uint32_t index, char *out, size_t cap);
+int nvml_uuid(uint32_t index, char *out, size_t cap);
+int nvml_driver(char *out, size_t cap);
 
 #endif

@@ -1,5 +1,6 @@
 /* fake_nvml.c -- libnvidia-ml.so.1 with one device, which the simulated driver has too. It tells
- * all but its power; for $FAKE_NVML=refuse it does not start. */
+ * all but its power and the driver's version; for $FAKE_NVML=refuse it does not start. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,6 +20,13 @@ FAKE_API int nvmlDeviceGetPowerUsage(struct nvml_device *device, unsigned *out);
 FAKE_API int nvmlDeviceGetClockInfo(struct nvml_device *device, int kind, unsigned *out);
 FAKE_API int nvmlDeviceGetTemperature(struct nvml_device *device, int kind, unsigned *out);
 FAKE_API const char *nvmlErrorString(int result);
+FAKE_API int nvmlDeviceGetCount_v2(unsigned *out);
+FAKE_API int nvmlDeviceGetHandleByIndex_v2(unsigned index, struct nvml_device **device);
+FAKE_API int nvmlDeviceGetCurrentClocksThrottleReasons(struct nvml_device *device,
+                                                       unsigned long long *out);
+FAKE_API int nvmlDeviceGetPcieThroughput(struct nvml_device *device, int way, unsigned *out);
+FAKE_API int nvmlDeviceGetName(struct nvml_device *device, char *out, unsigned cap);
+FAKE_API int nvmlDeviceGetUUID(struct nvml_device *device, char *out, unsigned cap);
 
 int nvmlInit_v2(void)
 {
@@ -69,6 +77,43 @@ int nvmlDeviceGetTemperature(struct nvml_device *device, int kind, unsigned *out
     (void)device;
     *out = 35;
     return kind;
+}
+
+int nvmlDeviceGetCount_v2(unsigned *out)
+{
+    *out = 1;
+    return 0;
+}
+
+int nvmlDeviceGetHandleByIndex_v2(unsigned index, struct nvml_device **device)
+{
+    return index ? NOT_FOUND : nvmlDeviceGetHandleByPciBusId_v2("00000000:01:00.0", device);
+}
+
+int nvmlDeviceGetCurrentClocksThrottleReasons(struct nvml_device *device, unsigned long long *out)
+{
+    (void)device;
+    *out = 4; /* the power cap */
+    return 0;
+}
+
+int nvmlDeviceGetPcieThroughput(struct nvml_device *device, int way, unsigned *out)
+{
+    (void)device;
+    *out = way ? 2000 : 1000; /* KiB a second to it, from it */
+    return 0;
+}
+
+int nvmlDeviceGetName(struct nvml_device *device, char *out, unsigned cap)
+{
+    (void)device;
+    return snprintf(out, cap, "Simulated GPU") < 0;
+}
+
+int nvmlDeviceGetUUID(struct nvml_device *device, char *out, unsigned cap)
+{
+    (void)device;
+    return snprintf(out, cap, "GPU-01234567-89ab") < 0;
 }
 
 const char *nvmlErrorString(int result)
