@@ -12,6 +12,9 @@ static volatile sig_atomic_t pending;
 /* Seconds from the first signal to the end; 0: the usual 0.8. Read by the handler. */
 static volatile sig_atomic_t patience;
 
+/* Between begin and end: what suspend puts back is stoker_main's. */
+static const struct interrupt *current;
+
 static void handle(int number)
 {
     const struct itimerval wait = {
@@ -25,16 +28,22 @@ static void handle(int number)
     (void)setitimer(ITIMER_REAL, &wait, NULL);
 }
 
-void interrupt_begin(struct interrupt *interrupt)
+static void take(struct sigaction *before)
 {
-    pending = 0;
-    patience = 0;
     for (int i = 0; i < INTERRUPT_SIGNALS; i++) {
         /* No SA_RESTART: a write to a pipe that nobody reads must return. */
         struct sigaction action = {.sa_handler = signals[i] == SIGPIPE ? SIG_IGN : handle};
         sigemptyset(&action.sa_mask);
-        (void)sigaction(signals[i], &action, &interrupt->before[i]);
+        (void)sigaction(signals[i], &action, before ? &before[i] : NULL);
     }
+}
+
+void interrupt_begin(struct interrupt *interrupt)
+{
+    pending = 0;
+    patience = 0;
+    take(interrupt->before);
+    current = interrupt;
 }
 
 void interrupt_end(const struct interrupt *interrupt)
@@ -44,6 +53,24 @@ void interrupt_end(const struct interrupt *interrupt)
     (void)setitimer(ITIMER_REAL, &off, NULL);
     for (int i = 0; i < INTERRUPT_SIGNALS; i++)
         (void)sigaction(signals[i], &interrupt->before[i], NULL);
+    current = NULL;
+}
+
+void interrupt_suspend(void)
+{
+    if (!current)
+        return;
+    const struct interrupt *kept = current;
+    interrupt_end(kept);
+    current = kept;
+}
+
+void interrupt_resume(void)
+{
+    if (!current)
+        return;
+    pending = 0;
+    take(NULL);
 }
 
 int interrupt_pending(void)

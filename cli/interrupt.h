@@ -15,6 +15,10 @@ struct interrupt {
 
 void interrupt_begin(struct interrupt *interrupt);
 void interrupt_end(const struct interrupt *interrupt);
+/* While another program runs in the foreground, signals are as they were before begin. A signal
+ * that came until then is forgotten. */
+void interrupt_suspend(void);
+void interrupt_resume(void);
 /* The signal that asked for the end; 0: none did. A command that has not ended 0.8 s after the
  * first one is ended where it stands: files appear by renaming only, so nothing half-written is
  * left. */

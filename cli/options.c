@@ -11,6 +11,7 @@
 #define AT(member) offsetof(struct arguments, member)
 
 const struct option options_common[] = {
+    /* --json first: options_table leaves it out */
     {"json", 0, OPTION_FLAG, AT(json), NULL, "print JSON"},
     {"help", 'h', OPTION_FLAG, AT(help), NULL, "show this and end"},
     {0},
@@ -58,7 +59,7 @@ const struct option *options_table(const struct command *command, int number)
     case 2:
         return command->opens == OPENS_WINDOWS ? options_windows : no_options;
     case 3:
-        return options_common;
+        return command->runs ? options_common + 1 : options_common;
     default:
         return NULL;
     }
@@ -196,9 +197,12 @@ int options_read(const struct command *command, struct arguments *arguments, int
     arguments->words = argv;
     *status = 0;
     for (int i = 1; i < argc && !*status; i++) {
-        if (!only_words && !strcmp(argv[i], "--"))
+        if (!only_words && !strcmp(argv[i], "--")) {
             only_words = 1;
-        else if (!only_words && argv[i][0] == '-' && argv[i][1])
+            continue;
+        }
+        only_words |= command->runs && (argv[i][0] != '-' || !argv[i][1]);
+        if (!only_words && argv[i][0] == '-' && argv[i][1])
             *status = read_option(command, arguments, argc, argv, &i);
         else
             arguments->words[arguments->word_count++] = argv[i];

@@ -83,6 +83,8 @@ struct command {
     const struct option *options; /* its own; a row with a NULL name ends them */
     enum option_opens opens;
     int min_words, max_words;
+    int runs;         /* not 0: the words are another program and its arguments. The first one ends
+                         the options, and --json is the command's own */
     const char *word; /* what is missing when there are fewer than min_words */
     int (*run)(const struct command *command, struct stk_context *context, int argc, char **argv);
 };

@@ -11,11 +11,13 @@ struct output_file {
     FILE *stream;
     const char *path;
     char temporary[PATH_MAX];
+    int in_place; /* a pipe or a device, which has no whole */
 };
 
 /* Opens a temporary file beside path. Returns 0 or EXIT_FAILED. */
 int output_file_begin(struct output_file *file, const char *path);
 /* Syncs it and renames it to path; on failure it is gone. Returns 0 or EXIT_FAILED. */
 int output_file_commit(struct output_file *file);
+void output_file_abandon(struct output_file *file); /* nothing of it is left */
 
 #endif

@@ -72,3 +72,29 @@ foreach(source IN LISTS unit_tests)
         set_property(TEST ${folder}/${name} PROPERTY ENVIRONMENT "LD_LIBRARY_PATH=${SIM_CUDA_FOLDER}")
     endif()
 endforeach()
+
+# Simulated CUPTIs, in folders of their own: no other test is to find one. The injected library is
+# compiled into its test, which runs once with each.
+foreach(version IN ITEMS 12 13)
+    add_library(sim_cupti_${version} SHARED EXCLUDE_FROM_ALL "${sim_source}/sim_cupti.c")
+    set_target_properties(sim_cupti_${version} PROPERTIES OUTPUT_NAME cupti SOVERSION ${version}
+        LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/sim_cupti_${version}")
+    target_compile_options(sim_cupti_${version} PRIVATE ${no_lto} -UNDEBUG)
+    target_link_options(sim_cupti_${version} PRIVATE ${no_lto})
+    target_link_libraries(sim_cupti_${version} PRIVATE stoker_flags Threads::Threads)
+    add_dependencies(sim_cuda sim_cupti_${version})
+endforeach()
+target_compile_definitions(sim_cupti_12 PRIVATE SIM_CUPTI_VERSION=28)
+target_compile_definitions(sim_cupti_13 PRIVATE SIM_CUPTI_VERSION=130000)
+file(GLOB inject_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/inject/*.c")
+foreach(name IN ITEMS test_inject_sim test_inject_process_sim test_inject_find)
+    target_sources(${name} PRIVATE ${inject_sources})
+    target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/inject")
+    target_link_libraries(${name} PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
+    set_property(TEST watch/${name} PROPERTY ENVIRONMENT
+        "STOKER_TEST_CUPTI=${PROJECT_BINARY_DIR}/sim_cupti_13/libcupti.so.13")
+endforeach()
+add_test(NAME watch/test_inject_sim_12 COMMAND test_inject_sim
+         WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
+set_tests_properties(watch/test_inject_sim_12 PROPERTIES TIMEOUT 60 LABELS "unit;watch" ENVIRONMENT
+    "STOKER_TEST_CUPTI=${PROJECT_BINARY_DIR}/sim_cupti_12/libcupti.so.12")

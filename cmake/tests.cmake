@@ -9,7 +9,7 @@ endif()
 add_custom_target(tests DEPENDS stoker_shared stoker_archive)
 add_custom_target(tests_fuzz)
 foreach(folder IN ITEMS base trace work store filter index transform format codec pipeline dataset
-                  loader pack show gpu)
+                  loader pack show gpu watch)
     add_custom_target(tests_${folder}) # one folder's alone
 endforeach()
 if(STOKER_LTO)

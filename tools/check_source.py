@@ -19,6 +19,7 @@ TEXT = {".c", ".h", ".py", ".pyi", ".sh", ".md", ".txt", ".cmake", ".toml", ".js
 SELF = {"tools/check_source.py"}
 LENGTH_CHECKED = (
     "src/",
+    "inject/",
     "include/",
     "cli/",
     "plugins/",

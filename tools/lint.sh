@@ -22,7 +22,8 @@ check()
 # Folders that do not exist are no failure of the formatting.
 c_files()
 {
-    find include src cli plugins python tests tools examples bench -name '*.[ch]' 2> /dev/null
+    find include src inject cli plugins python tests tools examples bench -name '*.[ch]' \
+        2> /dev/null
 }
 format() { c_files | xargs .venv/bin/clang-format --dry-run -Werror; }
 

@@ -59,6 +59,22 @@ can_link_fuzzer()
     echo "$source" | clang -x c -fsanitize=fuzzer,address -o /dev/null - 2> /dev/null
 }
 
+# Reports are tested in a real browser. Debian has it as a package; Ubuntu's is a snap, which
+# neither a container nor a test can start: there the tests that need one are skipped.
+find_missing_browser()
+{
+    local name
+    for name in chromium chromium-browser google-chrome; do
+        command -v $name > /dev/null && return
+    done
+    . /etc/os-release
+    if [ "$ID" = debian ]; then
+        missing+=(chromium)
+    else
+        say "there is no Chromium here, and no package of it: reports are not tested in a browser"
+    fi
+}
+
 find_missing_for_tests()
 {
     need_command make make
@@ -66,6 +82,7 @@ find_missing_for_tests()
     need_command clang clang
     need_command ffmpeg ffmpeg
     need_library cmocka libcmocka-dev
+    find_missing_browser
     can_link_fuzzer || missing+=($(clang_runtime_package))
     if ! command -v python3 > /dev/null; then
         missing+=(python3 python3-venv python3-dev)

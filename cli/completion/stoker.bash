@@ -6,7 +6,7 @@ _stoker()
 
     COMPREPLY=()
     if [ "$COMP_CWORD" -eq 1 ]; then
-        COMPREPLY=($(compgen -W "check gen pack rescale index ls cat show verify stream version help" -- "$word"))
+        COMPREPLY=($(compgen -W "check gen pack rescale index ls cat show verify stream run report version help" -- "$word"))
         return
     fi
     case $command:$before in
@@ -27,7 +27,7 @@ _stoker()
     case $command:$COMP_CWORD:$word in
         *:-*) ;;
         gen:2:*) words="tensors series images audio video points" ;;
-        help:2:*) words="check gen pack rescale index ls cat show verify stream version help transforms" ;;
+        help:2:*) words="check gen pack rescale index ls cat show verify stream run report version help transforms" ;;
     esac
     if [ -z "$words" ] && [[ $word == -* ]]; then
         case $command in
@@ -41,6 +41,8 @@ _stoker()
             show) words=" --out -o --transform --plugin --field --samples --keys --shuffle --seed --epoch --columns --cell --format --dtype --shape --fields --index --reindex --chunk-limit --window --horizon --stride --gap --min-history --pad --split --features --labels --json --help -h" ;;
             verify) words=" --threads --format --dtype --shape --fields --index --reindex --chunk-limit --window --horizon --stride --gap --min-history --pad --split --features --labels --json --help -h" ;;
             stream) words=" --batch-size --global-batch-size --shuffle --shuffle-order --reach --seed --epoch --epochs --rank --world-size --last --bad --quarantine --ragged --transform --batch-transform --plugin --device --device-memory --resident --decode --threads --memory --depth --io --save-state --stop-after --resume --order --no-digest --trace --format --dtype --shape --fields --index --reindex --chunk-limit --window --horizon --stride --gap --min-history --pad --split --features --labels --json --help -h" ;;
+            run) words=" --report --trace --what-if --live --seconds --json --help -h" ;;
+            report) words=" --out -o --json --help -h" ;;
             version) words=" --json --help -h" ;;
             help) words=" --completion --json --help -h" ;;
         esac

@@ -60,6 +60,10 @@ struct stk_hooks {
     stk_status (*open_tables)(void *user, const char *const *sources, uint32_t source_count,
                               const struct stk_tables_options *options, struct stk_tables *tables,
                               struct stk_error *err);
+    /* Draws a report (R.html, R.md) of run files (watch.h), the first one first. NULL in the plain
+     * binary; the Python package fills it. */
+    stk_status (*make_report)(void *user, const char *const *runs, uint32_t run_count,
+                              const char *out, struct stk_error *err);
 };
 
 /* hooks may be NULL; it is copied. */

@@ -17,10 +17,12 @@
 #include "stoker/pack.h"
 #include "stoker/pipeline.h"
 #include "stoker/plugin.h"
+#include "stoker/report.h"
 #include "stoker/series.h"
 #include "stoker/show.h"
 #include "stoker/status.h"
 #include "stoker/tensor.h"
 #include "stoker/version.h"
+#include "stoker/watch.h"
 
 #endif

@@ -164,8 +164,10 @@ static int write_events(const struct trace *trace, struct text *text, FILE *file
         if (trace->rings[i]->count > RING_EVENTS)
             dropped += trace->rings[i]->count - RING_EVENTS;
     }
-    text_format(text, "\n],\"displayTimeUnit\":\"ns\",\"otherData\":{\"dropped\":%" PRIu64 "}}\n",
-                dropped);
+    text_format(text,
+                "\n],\"displayTimeUnit\":\"ns\",\"otherData\":{\"dropped\":%" PRIu64
+                ",\"begun_ns\":%" PRId64 "}}\n",
+                dropped, trace->start);
     return flush_text(text, file, 0);
 }
 

@@ -11,7 +11,7 @@ from places import ROOT
 
 COMMANDS = [
     *("check", "gen", "pack", "rescale", "index", "ls", "cat", "show", "verify", "stream"),
-    *("version", "help"),
+    *("run", "report", "version", "help"),
 ]
 
 

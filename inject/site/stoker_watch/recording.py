@@ -1,0 +1,278 @@
+"""What this process tells: the ring, made at the first event worth telling, and its records.
+
+Parts of the hook that fail are switched off, each by itself, and say so once.
+"""
+
+import json
+import os
+import sys
+import time
+from _thread import allocate_lock, get_ident, get_native_id
+
+from . import process
+from . import ring as rings
+
+clock = time.monotonic_ns
+cpu_clock = time.thread_time_ns
+
+MAIN_CAPACITY = 1 << 20
+WORKER_CAPACITY = 1 << 18
+
+_span, _mark, _queue = rings.SPAN.pack_into, rings.MARK.pack_into, rings.QUEUE.pack_into
+
+
+class State:
+    """Of this process; a fork begins it anew."""
+
+    def __init__(self):
+        self.on = False
+        self.folder = ""
+        self.options = {}
+        self.ring = None
+        self.opening = allocate_lock()
+        self.pid = 0
+        self.main_thread = 0  # ident of the thread that runs the loop
+        self.role = "main"
+        self.worker = None
+        self.said = set()
+        self.open = {}  # spans under way: key -> start
+        self.at_fork = False
+        self.end_asked = False
+        self.epochs = {}  # loader -> the epoch that it began last
+        self.epoch_end = 0  # when a loader of this process last came to its end
+        self.loader = 0  # that the loop draws from
+        self.switched = 0  # when it began to
+        self.opened = 0  # whose iterator was made last
+        self.handed = 0  # when it last had a batch
+        self.on_open = []  # called when the ring is made
+        self.on_fork = []  # called in a forked child
+        self.on_second = []  # called by the sampler
+        self.on_end = []  # called when the script is over, or watching is
+        self.on_exit = []  # called when the script is over
+
+
+state = State()
+
+
+class Making:
+    """The batch that is made in this process now."""
+
+    loader = 0
+    number = 0
+
+
+_parts = []
+
+
+class Part:
+    """A part of the hook: on until it fails."""
+
+    def __init__(self, name):
+        self.name = name
+        self.on = True
+        _parts.append(self)
+
+    def failed(self):
+        """To be called while the exception is handled."""
+        self.on = False
+        state.open.clear()
+        kind, _, trace = sys.exc_info()
+        while trace is not None and trace.tb_next is not None:
+            trace = trace.tb_next
+        where = ""
+        if trace is not None:
+            code = trace.tb_frame.f_code
+            where = f" ({os.path.basename(code.co_filename)}:{trace.tb_lineno})"
+        try:
+            notice(
+                f"Watching of {self.name} stopped at a fault of Stoker's own: "
+                f"{getattr(kind, '__name__', 'unknown')}{where}; the script is unharmed."
+            )
+        except Exception:
+            state.on = False
+
+
+def begin(folder):
+    """Watching is on; nothing is made yet."""
+    state.folder = folder
+    state.said = set()
+    state.ring = None
+    state.end_asked = False
+    state.role, state.worker = "main", None
+    state.options = {}
+    state.epochs = {}
+    for part in _parts:
+        part.on = True
+    state.on = not os.path.exists(os.path.join(folder, "stop"))
+    return state.on
+
+
+def read_options():
+    try:
+        with open(os.path.join(state.folder, "options.json"), encoding="utf-8") as file:
+            state.options = json.load(file)
+    except (OSError, ValueError):
+        state.options = {}
+
+
+def get():
+    """The ring, made when first asked for; None: watching is off."""
+    if state.ring is None and state.on:
+        _open()
+    return state.ring
+
+
+def _open():
+    with state.opening:
+        if state.ring is not None or not state.on:
+            return
+        state.pid = os.getpid()
+        state.main_thread = process.main_ident()
+        if not state.options:
+            read_options()
+        until = state.options.get("until_s")
+        if until is not None and time.monotonic() > until:
+            state.on = False
+            return
+        capacity = WORKER_CAPACITY if state.worker is not None else MAIN_CAPACITY
+        try:
+            state.ring = rings.Ring(state.folder, state.pid, capacity)
+        except (OSError, ValueError):
+            state.on = False  # no room, or the run is over: there is nobody to tell
+            return
+        _register()
+    tell_process()
+    for call in list(state.on_open):
+        call()
+
+
+def _register():
+    if not state.at_fork:
+        state.at_fork = True
+        os.register_at_fork(after_in_child=_after_fork)
+    if not state.end_asked:
+        state.end_asked = True
+        process.at_end(exit)
+
+
+def _after_fork():
+    """The child has the parent's memory, but neither its threads nor its ring."""
+    state.ring = None
+    state.opening = allocate_lock()
+    state.pid = os.getpid()
+    state.main_thread = get_ident()
+    state.role, state.worker = "main", None
+    state.open = {}
+    state.said = set()
+    state.end_asked = False
+    state.on_exit = []
+    for call in state.on_fork:
+        try:
+            call()
+        except Exception:
+            state.on = False
+
+
+def exit():
+    """The script is over."""
+    for call in state.on_exit:
+        try:
+            call()
+        except Exception:
+            pass  # what it would have written is missed
+    end()
+
+
+def end():
+    """The script is over, or watching is."""
+    ring = state.ring
+    if ring is None or state.pid != os.getpid():
+        return
+    try:
+        for call in state.on_second + state.on_end:
+            call()
+        if state.worker is None:
+            mark(rings.MARK_END)
+        reached(True)
+    except Exception:
+        pass
+    state.on = False
+    state.ring = None
+    ring.close()
+
+
+def is_main_thread():
+    return get_ident() == state.main_thread
+
+
+def share(cpu, length):
+    """The on-CPU part of a span, as its flags carry it."""
+    if length <= 0:
+        return 0
+    return (1 + 4000 * min(cpu, length) // length) << 4
+
+
+def span(what, start, end, a=0, b=0, flags=0, thread=0):
+    ring = state.ring or get()
+    if ring is not None:
+        if not thread:
+            thread = state.pid if get_ident() == state.main_thread else get_native_id()
+        ring.put(_span, 48, rings.RECORD_SPAN, flags, start, end, thread, what, a, b)
+
+
+def mark(what, a=0, b=0, when=0):
+    ring = state.ring or get()
+    if ring is not None:
+        thread = state.pid if get_ident() == state.main_thread else get_native_id()
+        ring.put(_mark, 40, rings.RECORD_MARK, 0, when or clock(), thread, what, a, b)
+
+
+def queue(when, loader, ready, early, unpinned, outstanding, flags=0):
+    ring = state.ring or get()
+    if ring is not None:
+        ring.put(
+            _queue,
+            40,
+            rings.RECORD_QUEUE,
+            flags,
+            when,
+            loader,
+            ready,
+            early,
+            unpinned,
+            outstanding,
+            0,
+        )
+
+
+def text(kind, number, words):
+    ring = state.ring or get()
+    if ring is not None:
+        data = words.encode("utf-8", "replace")[:60000]
+        ring.put_text(rings.TEXT.pack_into, 16, kind, (number, len(data)), data)
+
+
+def record_json(kind, number, value):
+    text(kind, number, json.dumps(value))
+
+
+def notice(sentence, unreliable=False):
+    """A sentence for the report, once."""
+    if sentence not in state.said:
+        state.said.add(sentence)
+        text(rings.RECORD_NOTICE, 1 if unreliable else 0, sentence)
+
+
+def reached(final=False):
+    """All that ended before is in the ring."""
+    ring = state.ring
+    if ring is not None:
+        now = clock()
+        if not final:
+            now = min([*list(state.open.values()), now])
+        ring.put(rings.REACHED.pack_into, 16, rings.RECORD_REACHED, 0, now)
+
+
+def tell_process():
+    """Who this is. Told again when more of it is known."""
+    record_json(rings.RECORD_PROCESS, 0, process.describe(state.role, state.worker))

@@ -1,0 +1,388 @@
+"""torch's DataLoader as the loop sees it: iter(), next(), how full its queues are."""
+
+import os
+import sys
+from collections.abc import Mapping
+
+from . import files, recording, replay, stacks
+from . import ring as rings
+from .importing import patch
+from .recording import Making, clock, cpu_clock, mark, queue, share, span, state
+
+part = recording.Part("torch DataLoader")
+
+NOTE = "_stoker_watch"  # in a loader: (pid, id, file, line); in its iterator: Iteration
+KEY = "stoker_watch_loader"  # in the settings that a child process gets: the loader's id
+LONG = 5000000  # ns of a next() after which the queues are looked at again
+
+_count = 0
+_places = {}  # id of a data set -> (file, line) of the loader that the script made over it
+_under = set()  # loaders whose iterator is being made: a class over a class is told once
+_torch_folder = os.sep + "torch" + os.sep
+
+
+class Iteration:
+    """One epoch of one loader."""
+
+    __slots__ = (
+        "batch_size",
+        "begun",
+        "cpu",
+        "epoch",
+        "first",
+        "inside",  # a class over a class, both ours: told once
+        "loader",
+        "number",
+        "over",
+    )
+
+    def __init__(self, loader, epoch, batch_size, first):
+        self.loader, self.epoch, self.batch_size, self.first = loader, epoch, batch_size, first
+        self.number = self.begun = self.cpu = 0
+        self.over = self.inside = False
+
+    def begin(self, iterator):
+        self.inside = True
+        try:
+            self.begun = state.open["next"] = clock()
+            look(iterator, self.loader, self.begun, 0)
+            Making.loader, Making.number = self.loader, self.number
+            if state.loader != self.loader:
+                state.loader, state.switched = self.loader, self.begun
+            self.cpu = cpu_clock()
+        except Exception:
+            part.failed()
+
+    def got(self, iterator, batch):
+        self.inside = False
+        try:
+            used, end = cpu_clock() - self.cpu, clock()
+            state.open.pop("next", None)
+            state.handed = end
+            flags = share(used, end - self.begun)
+            span(rings.SPAN_NEXT, self.begun, end, self.loader, self.number, flags)
+            mark(rings.MARK_BATCH, self.loader, samples_of(batch, self.batch_size), end)
+            if end - self.begun > LONG:
+                look(iterator, self.loader, end, 1)
+            self.number += 1
+            if self.first is not None:
+                first, self.first = self.first, None
+                first["batch_bytes"] = bytes_of(batch)
+                recording.record_json(rings.RECORD_LOADER, self.loader, first)
+        except Exception:
+            part.failed()
+
+    def ended(self):
+        self.inside = False
+        try:
+            end = clock()
+            state.open.pop("next", None)
+            flags = share(cpu_clock() - self.cpu, end - self.begun) | 1
+            span(rings.SPAN_NEXT, self.begun, end, self.loader, self.number, flags)
+            if not self.over:
+                self.over = True
+                state.epoch_end = end
+                mark(rings.MARK_EPOCH_END, self.loader, self.epoch, end)
+        except Exception:
+            part.failed()
+
+    def broke(self):
+        self.inside = False
+        state.open.pop("next", None)
+
+
+def look(iterator, loader, when, flags):
+    """Reads how full the queues are, and touches nothing."""
+    tasks = getattr(iterator, "_task_info", None)
+    if tasks is None:
+        return
+    wanted = iterator._rcvd_idx
+    there = {number for number, info in tasks.items() if len(info) > 1}
+    unpinned = -1
+    results = iterator._data_queue
+    if getattr(iterator, "_pin_memory", False):
+        unpinned = waiting_in(iterator._worker_result_queue)
+        try:
+            there.update(item[0] for item in tuple(results.queue))
+        except (RuntimeError, TypeError, IndexError, AttributeError):
+            pass  # the pin thread changed it meanwhile
+        arrived = 0
+    else:
+        arrived = max(waiting_in(results), 0)  # their numbers are inside the pipe
+    ready = 0
+    while wanted + ready in there:
+        ready += 1
+    early = len(there) - ready
+    if flags:  # after a wait: what came meanwhile came before its turn
+        ready, early = arrived, len(there)
+    else:
+        ready += arrived
+    queue(when, loader, ready, early, unpinned, len(tasks), flags)
+
+
+def waiting_in(results):
+    """Batches in a queue between processes: one system call, no lock."""
+    try:
+        return results._maxsize - results._sem._semlock._get_value()
+    except (AttributeError, OSError, NotImplementedError):
+        return -1
+
+
+def is_array(value):
+    """Asks the class: a property of an object may do anything."""
+    return hasattr(type(value), "shape")
+
+
+def samples_of(batch, otherwise, depth=0):
+    """The first dimension of the first tensor that is found."""
+    if is_array(batch):
+        shape = batch.shape
+        return int(shape[0]) if len(shape) else 1
+    if depth < 4:
+        if isinstance(batch, (tuple, list)):
+            if batch and (isinstance(batch[0], (tuple, list, Mapping)) or is_array(batch[0])):
+                return samples_of(batch[0], otherwise, depth + 1)
+            return len(batch) or otherwise
+        if isinstance(batch, Mapping):
+            for value in batch.values():
+                return samples_of(value, otherwise, depth + 1)
+    return otherwise
+
+
+def bytes_of(batch, depth=0):
+    """Of the tensors in a batch."""
+    if is_array(batch):
+        size = getattr(batch, "nbytes", 0)
+        return size if isinstance(size, int) else 0
+    if depth < 4:
+        if isinstance(batch, Mapping):
+            batch = list(batch.values())
+        if isinstance(batch, (tuple, list)):
+            return sum(bytes_of(value, depth + 1) for value in batch[:256])
+    return 0
+
+
+def caller(made):
+    """(file, line, is it the very caller) of the innermost frame that is the script's."""
+    frame, near = sys._getframe(2), True
+    while frame is not None:
+        code = frame.f_code
+        file = code.co_filename
+        inner = code.co_name == "__init__" and frame.f_locals.get("self") is made
+        theirs = not (
+            "/site-packages/" in file
+            or "/dist-packages/" in file
+            or file.startswith(("<", stacks._OURS))
+            or (_torch_folder + "utils" + os.sep) in file
+            or file.endswith("/contextlib.py")
+        )
+        if theirs and not inner:
+            return short(file), frame.f_lineno, near
+        near = near and (inner or file.startswith(stacks._OURS))
+        frame = frame.f_back
+    return "", 0, False
+
+
+def short(file):
+    """As in the stacks."""
+    global _files
+    if _files is None:
+        _files = stacks.Files()
+    return _files.short(file)
+
+
+_files = None
+
+
+def note_of(loader, otherwise_caller=True):
+    """(pid, id, file, line) of a loader, given to it when it is first seen here."""
+    global _count
+    note = loader.__dict__.get(NOTE)
+    if note is not None and note[0] == os.getpid():
+        return note
+    _count += 1
+    if note is not None:
+        file, line = note[2], note[3]  # it came here by fork or pickle
+    else:
+        file, line = place_of(loader)
+    note = (os.getpid(), _count, file, line)
+    loader.__dict__[NOTE] = note
+    return note
+
+
+def place_of(loader):
+    """Where the script made it. A framework that makes a loader anew over the same data set is
+    not the place."""
+    file, line, near = caller(loader)
+    data = id(getattr(loader, "dataset", None))
+    if not near and data in _places:
+        return _places[data]
+    if file:
+        _places[data] = (file, line)
+    return file, line
+
+
+def name_of(value):
+    """A function or class by name; an object by its class."""
+    if value is None:
+        return None
+    value = getattr(value, "func", value)  # functools.partial
+    kind = value if hasattr(value, "__qualname__") else type(value)
+    return f"{getattr(kind, '__module__', '')}.{getattr(kind, '__qualname__', '?')}"
+
+
+def length(of):
+    try:
+        return len(of)
+    except Exception:
+        return None
+
+
+def describe(loader, note):
+    data = loader.dataset
+    mapped = getattr(loader, "_dataset_kind", 0) == 0
+    context = getattr(loader, "multiprocessing_context", None)
+    return {
+        "id": note[1],
+        "kind": "torch",
+        "class": type(loader).__name__,
+        "dataset": name_of(data),
+        "collate": name_of(loader.collate_fn),
+        "batch_size": loader.batch_size
+        if loader.batch_size is not None
+        else getattr(loader.batch_sampler, "batch_size", None),
+        "workers": loader.num_workers,
+        "prefetch_factor": loader.prefetch_factor,
+        "pin_memory": bool(loader.pin_memory),
+        "persistent_workers": bool(loader.persistent_workers),
+        "in_order": bool(getattr(loader, "in_order", True)),
+        "samples": length(data) if mapped else None,
+        "batches": length(loader._index_sampler) if mapped else None,
+        "context": getattr(context, "_name", None),
+        "file": note[2],
+        "line": note[3],
+    }
+
+
+def settings():
+    """What a child of this process is given along, whichever way it is started."""
+    process = sys.modules.get("multiprocessing.process")
+    return None if process is None else process.current_process()._config
+
+
+class Opening:
+    """An iterator is being made, or reset."""
+
+    def __init__(self, loader):
+        note = note_of(loader)
+        self.loader, self.id = loader, note[1]
+        self.epoch = state.epochs[self.id] = state.epochs.get(self.id, -1) + 1
+        self.description = None
+        if self.epoch == 0:
+            self.description = describe(loader, note)
+            recording.record_json(rings.RECORD_LOADER, self.id, self.description)
+        stacks.start()
+        if not loader.num_workers:
+            files.begin(self.id)
+        again = loader.persistent_workers and getattr(loader, "_iterator", None) is not None
+        self.starts = 0 if again else loader.num_workers
+        self.start = state.open["iter"] = clock()
+        mark(rings.MARK_EPOCH, self.id, self.epoch, self.start)
+        config = settings()
+        if config is not None:
+            config[KEY] = self.id
+        state.opened = self.id
+
+    def done(self, iterator):
+        state.open.pop("iter", None)
+        config = settings()
+        if config is not None:
+            config.pop(KEY, None)
+        if iterator is None:
+            return
+        span(rings.SPAN_ITER, self.start, clock(), self.id, self.starts)
+        size = self.loader.batch_size or 0
+        # An iterator that is reset is the same object: its epoch begins here.
+        iterator.__dict__[NOTE] = Iteration(self.id, self.epoch, size, self.description)
+
+
+def opening(loader):
+    if not (part.on and state.on) or state.worker is not None:
+        return None
+    try:
+        return Opening(loader)
+    except Exception:
+        part.failed()
+        return None
+
+
+def opened(begun, iterator):
+    try:
+        begun.done(iterator)
+    except Exception:
+        part.failed()
+
+
+def timed_iter(original):
+    def __iter__(self):
+        begun = None if id(self) in _under else opening(self)
+        if begun is None:
+            return original(self)
+        iterator = None
+        _under.add(id(self))
+        try:
+            iterator = replay.iterate(self, begun.id, original)
+        finally:
+            _under.discard(id(self))
+            opened(begun, iterator)
+        return iterator
+
+    return __iter__
+
+
+def timed_next(original):
+    def __next__(self):
+        iteration = self.__dict__.get(NOTE)
+        if iteration is None or iteration.inside or not (part.on and state.on):
+            return original(self)
+        iteration.begin(self)
+        try:
+            batch = original(self)
+        except StopIteration:
+            iteration.ended()
+            raise
+        except BaseException:
+            iteration.broke()
+            raise
+        iteration.got(self, batch)
+        return batch
+
+    return __next__
+
+
+def noted_init(original):
+    def __init__(self, *arguments, **options):
+        original(self, *arguments, **options)
+        if part.on and state.on:
+            try:
+                note_of(self)
+            except Exception:
+                part.failed()
+
+    return __init__
+
+
+def patch_loader(module):
+    patch(module.DataLoader, "__init__", noted_init)
+    patch(module.DataLoader, "__iter__", timed_iter)
+    patch(module._BaseDataLoaderIter, "__next__", timed_next)
+    replay.base = module._BaseDataLoaderIter
+
+
+def patch_stateful(module):
+    """torchdata's loader with a state: classes of its own, beside torch's."""
+    patch(module.StatefulDataLoader, "__init__", noted_init)
+    patch(module.StatefulDataLoader, "__iter__", timed_iter)
+    for kind in vars(module).values():
+        if isinstance(kind, type) and kind.__module__ == module.__name__:
+            patch(kind, "__next__", timed_next)

@@ -1,0 +1,372 @@
+"""What the loop does besides loading: steps, backward, checkpoints, validation, collectives."""
+
+import sys
+
+from . import process, recording, stacks
+from . import ring as rings
+from .importing import at_unpatch, patch
+from .recording import clock, cpu_clock, is_main_thread, mark, share, span, state
+
+part = recording.Part("steps")
+
+CHECKPOINTS = {
+    "torch.distributed.checkpoint.state_dict_saver": ("save", "save_state_dict"),
+    "safetensors.torch": ("save_file", "save_model"),
+    "accelerate.accelerator": ("Accelerator.save_state", "Accelerator.save_model"),
+    "lightning.pytorch.trainer.trainer": ("Trainer.save_checkpoint",),
+    "pytorch_lightning.trainer.trainer": ("Trainer.save_checkpoint",),
+    "transformers.trainer": ("Trainer._save_checkpoint",),
+}
+
+COLLECTIVES = (
+    "all_reduce",
+    "all_gather",
+    "all_gather_into_tensor",
+    "all_gather_object",
+    "all_gather_single",
+    "all_to_all",
+    "all_to_all_single",
+    "barrier",
+    "batch_isend_irecv",
+    "broadcast",
+    "broadcast_object_list",
+    "gather",
+    "gather_object",
+    "monitored_barrier",
+    "recv",
+    "reduce",
+    "reduce_scatter",
+    "reduce_scatter_single",
+    "reduce_scatter_tensor",
+    "scatter",
+    "scatter_object_list",
+    "send",
+)
+
+_under = set()  # kinds of span that the main thread is in: only the outermost is told
+
+
+def listens():
+    return part.on and state.on and state.worker is None
+
+
+def timed(what):
+    """Makes wrappers that tell the outermost call on the main thread as a span."""
+
+    def make(original):
+        def wrapper(*arguments, **options):
+            if not listens() or what in _under or not on_main():
+                return original(*arguments, **options)
+            _under.add(what)
+            state.open[what] = start = clock()
+            cpu = cpu_clock()
+            try:
+                return original(*arguments, **options)
+            finally:
+                _under.discard(what)
+                tell(what, start, cpu)
+
+        return wrapper
+
+    return make
+
+
+def on_main():
+    """Before there is a ring, the main thread is not known yet."""
+    return (state.ring or recording.get()) is not None and is_main_thread()
+
+
+def tell(what, start, cpu):
+    try:
+        state.open.pop(what, None)
+        end = clock()
+        span(what, start, end, 0, 0, share(cpu_clock() - cpu, end - start))
+    except Exception:
+        part.failed()
+
+
+# Steps
+
+
+class Steps:
+    """Of this process."""
+
+    count = 0  # optimizers seen
+    begun = ()
+    backward = 0  # when the last backward ended
+    loader = 0  # whose batch was trained on
+    any = False
+    ring = None  # that the stacks go to
+
+
+_compiling = bool  # torch.compiler.is_compiling, once torch is whole
+
+
+def before_step(optimizer, arguments, options):
+    if _compiling():  # traced into a graph, which must stay free of us
+        return
+    if listens():
+        Steps.begun = (*Steps.begun, clock())
+
+
+def after_step(optimizer, arguments, options):
+    if _compiling() or not listens():
+        return
+    try:
+        end = clock()
+        start = Steps.begun[-1] if Steps.begun else end
+        Steps.begun = Steps.begun[:-1]
+        if Steps.ring is None or Steps.ring is not state.ring:
+            Steps.any = True
+            stacks.start()
+            Steps.ring = state.ring
+        # A closure runs forward and backward in step(): they are not the optimizer's.
+        start = max(start, min(Steps.backward, end))
+        number = optimizer.__dict__.get("_stoker_watch")
+        if number is None:
+            Steps.count += 1
+            number = optimizer.__dict__["_stoker_watch"] = Steps.count
+        Validation.trained()
+        Steps.loader = state.loader
+        span(rings.SPAN_OPTIMIZER, start, end, number, 0)
+        mark(rings.MARK_STEP, number, 0, end)
+    except Exception:
+        part.failed()
+
+
+def patch_optimizer(module):
+    for name, hook in (("pre", before_step), ("post", after_step)):
+        register = getattr(module, f"register_optimizer_step_{name}_hook", None)
+        if register is None:
+            recording.notice("This torch has no hook for steps: none are counted.")
+            return
+        at_unpatch(register(hook).remove)
+
+
+def timed_backward(original):
+    def backward(self, *arguments, **options):
+        if not listens() or not on_main():
+            return original(self, *arguments, **options)
+        start = clock()
+        try:
+            return original(self, *arguments, **options)
+        finally:
+            ended_backward(start)
+
+    return backward
+
+
+def ended_backward(start):
+    try:
+        Steps.backward = clock()
+        Validation.trained()
+        span(rings.SPAN_BACKWARD, start, Steps.backward)
+    except Exception:
+        part.failed()
+
+
+def patch_tensor(module):
+    patch(module.Tensor, "backward", timed_backward)
+
+
+# Validation
+
+
+class Validation:
+    """From eval() to train(), once something was trained. A module that is trained on in eval mode
+    (frozen layers, a teacher) is none. Long ones are told in pieces, as they go on."""
+
+    start = 0
+    depth = 0
+
+    @classmethod
+    def mode(cls, training):
+        now = clock()
+        if not training:
+            if cls.start == 0 and Steps.any:
+                cls.start = now
+                if cls.piece not in state.on_second:
+                    state.on_second.append(cls.piece)
+                    state.on_end.append(cls.over)
+        elif cls.start:
+            start, cls.start = cls.start, 0
+            span(rings.SPAN_VALIDATION, start, now)
+
+    @classmethod
+    def trained(cls):
+        """A backward or a step while it seemed to go on: train() was forgotten, or done in another
+        way. If the loop had gone to another loader and back, or one came to its end, that was
+        validation, until then."""
+        if cls.start:
+            start, cls.start = cls.start, 0
+            end = cls.seen_end(start)
+            if end:
+                span(rings.SPAN_VALIDATION, start, end)
+
+    @classmethod
+    def seen_end(cls, start):
+        if state.loader == Steps.loader and state.switched > start:
+            return state.switched
+        return state.epoch_end if state.epoch_end > start else 0
+
+    @classmethod
+    def over(cls):
+        """The script ends in it."""
+        if cls.start and state.loader != Steps.loader and state.handed > cls.start:
+            span(rings.SPAN_VALIDATION, cls.start, max(state.handed, state.epoch_end))
+            cls.start = 0
+        cls.trained()
+
+    @classmethod
+    def piece(cls):
+        start = cls.start
+        end = cls.seen_end(start) or clock()
+        if start and end - start > 1000000000:
+            cls.start = end
+            span(rings.SPAN_VALIDATION, start, end, thread=state.pid)
+
+
+def noted_train(original):
+    def train(self, mode=True):
+        if Validation.depth or not listens() or state.ring is None or not is_main_thread():
+            return original(self, mode)
+        Validation.depth = 1
+        try:
+            return original(self, mode)
+        finally:
+            Validation.depth = 0
+            try:
+                Validation.mode(mode)
+            except Exception:
+                part.failed()
+
+    return train
+
+
+def patch_module(module):
+    patch(module.Module, "train", noted_train)
+
+
+# Checkpoints, collectives, compilation
+
+
+def patch_save(module):
+    patch(module, "save", timed(rings.SPAN_CHECKPOINT))
+
+
+def patch_checkpoints(module):
+    for path in CHECKPOINTS[module.__name__]:
+        owner = module
+        *classes, name = path.split(".")
+        for one in classes:
+            owner = getattr(owner, one)
+        patch(owner, name, timed(rings.SPAN_CHECKPOINT))
+
+
+def told_ranks(original):
+    def init_process_group(*arguments, **options):
+        made = original(*arguments, **options)
+        if listens():
+            try:
+                tell_again()
+            except Exception:
+                part.failed()
+        return made
+
+    return init_process_group
+
+
+def tell_again():
+    if state.ring is None:
+        recording.get()
+    else:
+        recording.tell_process()
+
+
+def patch_collectives(module):
+    package = sys.modules.get("torch.distributed")
+    for name in (*COLLECTIVES, "init_process_group"):
+        make = told_ranks if name == "init_process_group" else timed(rings.SPAN_COLLECTIVE)
+        original = vars(module).get(name)
+        wrapper = patch(module, name, make)
+        if wrapper is not None and vars(package or module).get(name) is original:
+            patch(package, name, lambda _, wrapper=wrapper: wrapper)
+
+
+class Compiling:
+    start = 0
+
+
+def compile_begins(*_):
+    Compiling.start = state.open[rings.SPAN_COMPILE] = clock()
+
+
+def compile_ends(*_):
+    start, Compiling.start = Compiling.start, 0
+    state.open.pop(rings.SPAN_COMPILE, None)
+    if start and listens():
+        try:
+            span(rings.SPAN_COMPILE, start, clock())
+        except Exception:
+            part.failed()
+
+
+def patch_compile(module):
+    handler = getattr(module, "callback_handler", None)
+    if handler is None:
+        return
+    handler.register_start_callback(compile_begins)
+    handler.register_end_callback(compile_ends)
+    at_unpatch(lambda: handler.remove_start_callback(compile_begins))
+    at_unpatch(lambda: handler.remove_end_callback(compile_ends))
+
+
+# What tells that this process is worth watching
+
+
+def patch_cuda(module):
+    def make(original):
+        def _lazy_init(*arguments):
+            if vars(module).get("_lazy_init") is wrapper[0]:
+                module._lazy_init = original  # once is enough
+            if listens():
+                stacks.start()
+            return original(*arguments)
+
+        return _lazy_init
+
+    wrapper = [None]
+    wrapper[0] = patch(module, "_lazy_init", make)
+
+
+def patch_torch(module):
+    """Torch is there. A child of multiprocessing tells of itself when it turns out to be a worker
+    or a rank."""
+    global _compiling
+    _compiling = getattr(getattr(module, "compiler", None), "is_compiling", bool)
+    serialization = sys.modules.get("torch.serialization")
+    if serialization is not None and module.save is not serialization.save:
+        patch(module, "save", timed(rings.SPAN_CHECKPOINT))
+    if process.multiprocessing_parent() is None and not is_helper():
+        recording.get()
+
+
+def is_helper():
+    """A process of multiprocessing itself: a fork server, a tracker, a child being spawned."""
+    arguments = getattr(sys, "orig_argv", ())
+    return any(argument.startswith("from multiprocessing.") for argument in arguments[1:])
+
+
+def see_tensorflow(module):
+    recording.notice("TensorFlow is not looked into: GPU busy and host figures only.")
+
+
+def _forked():
+    Steps.begun = ()
+    Steps.any = False
+    Steps.backward = 0
+    Validation.start = Validation.depth = 0
+    _under.clear()
+
+
+state.on_fork.append(_forked)

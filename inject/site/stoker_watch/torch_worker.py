@@ -1,0 +1,261 @@
+"""torch's DataLoader where batches are made: in its workers, in the loop without workers, and in
+the thread that pins them."""
+
+import sys
+from collections import deque
+
+from . import files, recording, stacks
+from . import ring as rings
+from .importing import patch
+from .recording import Making, clock, cpu_clock, share, span, state
+
+part = recording.Part("DataLoader workers")
+
+KEY = "stoker_watch_loader"
+NEEDED = ("worker_id", "index_queue", "data_queue")  # of a worker's arguments
+
+
+class Collate:
+    """The moments of one fetch. Wraps the function in the fetcher alone, which nobody pickles."""
+
+    __slots__ = ("begun", "cpu", "done", "original", "used")
+
+    def __init__(self, original):
+        self.original = original
+        self.begun = self.done = self.cpu = self.used = 0
+
+    def __call__(self, data):
+        self.cpu, self.begun = cpu_clock(), clock()
+        batch = self.original(data)
+        self.done = clock()
+        self.used = cpu_clock() - self.cpu
+        return batch
+
+    def __getattr__(self, name):
+        return getattr(self.original, name)
+
+
+def timed_fetch(original):
+    def fetch(self, index):
+        if not (part.on and state.on):
+            return original(self, index)
+        collate = self.collate_fn
+        if type(collate) is not Collate:
+            collate = self.collate_fn = Collate(collate)
+        collate.begun = 0
+        files.counting.on = True
+        state.open["fetch"] = start = clock()
+        cpu = cpu_clock()
+        try:
+            return original(self, index)
+        finally:
+            files.counting.on = False
+            fetched(start, cpu, collate)
+
+    return fetch
+
+
+def fetched(start, cpu, collate):
+    try:
+        state.open.pop("fetch", None)
+        if collate.begun:
+            end, used = collate.begun, collate.cpu - cpu
+        else:
+            end, used = clock(), cpu_clock() - cpu
+        span(
+            rings.SPAN_FETCH,
+            start,
+            end,
+            Making.loader,
+            Making.number,
+            share(used, end - start),
+        )
+        if collate.begun and collate.done >= collate.begun:
+            flags = share(collate.used, collate.done - collate.begun)
+            span(
+                rings.SPAN_COLLATE,
+                collate.begun,
+                collate.done,
+                Making.loader,
+                Making.number,
+                flags,
+            )
+    except Exception:
+        part.failed()
+
+
+def patch_fetch(module):
+    patch(module._MapDatasetFetcher, "fetch", timed_fetch)
+    patch(module._IterableDatasetFetcher, "fetch", timed_fetch)
+
+
+# A worker
+
+
+def timed_get(index_queue):
+    """A worker's way to its next task. Set on the queue that the worker holds."""
+    original = index_queue.get
+
+    def get(*arguments, **options):
+        start = clock()
+        try:
+            task = original(*arguments, **options)
+        except BaseException:
+            waited(start)
+            raise
+        waited(start)
+        if type(task) is tuple and task and type(task[0]) is int:
+            Making.number = task[0]
+        return task
+
+    index_queue.get = get
+
+
+def waited(start):
+    try:
+        if part.on and state.on:
+            span(rings.SPAN_IDLE, start, clock(), Making.loader, Making.number)
+    except Exception:
+        part.failed()
+
+
+def timed_put(data_queue):
+    """A batch leaves through a thread of the queue, which pickles and writes it: from put() to the
+    end of that write."""
+    leaving = deque()
+    put, send = data_queue.put, getattr(data_queue, "_send_bytes", None)
+
+    def timed_send(*arguments, **options):
+        cpu = cpu_clock()
+        try:
+            return send(*arguments, **options)
+        finally:
+            sent(leaving, cpu_clock() - cpu)
+
+    def noted_put(item, *arguments, **options):
+        leaving.append((clock(), Making.number))
+        return put(item, *arguments, **options)
+
+    def timed_put(item, *arguments, **options):
+        leaving.append((clock(), Making.number))
+        cpu = cpu_clock()
+        try:
+            return put(item, *arguments, **options)
+        finally:
+            sent(leaving, cpu_clock() - cpu)
+
+    if send is not None and getattr(data_queue, "_thread", None) is None:
+        data_queue._send_bytes = timed_send
+        data_queue.put = noted_put
+    else:
+        data_queue.put = timed_put
+
+
+def sent(leaving, used):
+    try:
+        if leaving and part.on and state.on:
+            start, number = leaving.popleft()
+            end = clock()
+            span(rings.SPAN_SEND, start, end, Making.loader, number, share(used, end - start))
+    except Exception:
+        part.failed()
+
+
+def begin_worker(number, index_queue, data_queue):
+    """This process turns out to be a worker."""
+    process = sys.modules["multiprocessing.process"]
+    Making.loader = process.current_process()._config.get(KEY, 0)
+    Making.number = 0
+    told = state.ring is not None
+    state.role, state.worker = "worker", number
+    if told:
+        recording.tell_process()
+    recording.get()
+    files.begin(Making.loader)
+    stacks.start()
+    timed_get(index_queue)
+    timed_put(data_queue)
+
+
+def end_worker():
+    try:
+        files.tell()
+    except Exception:
+        part.failed()
+
+
+def watched_worker(original):
+    names = original.__code__.co_varnames[: original.__code__.co_argcount]
+
+    def pick(name, arguments, options):
+        return options[name] if name in options else arguments[names.index(name)]
+
+    def _worker_loop(*arguments, **options):
+        if state.on and part.on:
+            try:
+                begin_worker(*(pick(name, arguments, options) for name in NEEDED))
+            except Exception:
+                part.failed()
+        try:
+            return original(*arguments, **options)
+        finally:
+            end_worker()
+
+    return _worker_loop
+
+
+def patch_worker(module):
+    patch(module, "_worker_loop", watched_worker)
+
+
+# The pin thread
+
+
+class PinSource:
+    """Where the pin thread takes batches from."""
+
+    def __init__(self, source):
+        self._source = source
+        self.taken = 0
+
+    def get(self, *arguments, **options):
+        item = self._source.get(*arguments, **options)
+        self.taken = clock()
+        return item
+
+    def __getattr__(self, name):
+        return getattr(self._source, name)
+
+
+class PinTarget:
+    """Where it puts them."""
+
+    def __init__(self, target, source, loader):
+        self._target, self._from, self._loader = target, source, loader
+
+    def put(self, item, *arguments, **options):
+        self._target.put(item, *arguments, **options)
+        try:
+            taken, self._from.taken = self._from.taken, 0
+            number = item[0] if type(item[0]) is int else 0
+            if taken and part.on and state.on:
+                span(rings.SPAN_PIN, taken, clock(), self._loader, number)
+        except Exception:
+            part.failed()
+
+    def __getattr__(self, name):
+        return getattr(self._target, name)
+
+
+def watched_pin(original):
+    def _pin_memory_loop(in_queue, out_queue, *arguments, **options):
+        if state.on and part.on:
+            source = PinSource(in_queue)
+            in_queue, out_queue = source, PinTarget(out_queue, source, state.opened)
+        return original(in_queue, out_queue, *arguments, **options)
+
+    return _pin_memory_loop
+
+
+def patch_pin(module):
+    patch(module, "_pin_memory_loop", watched_pin)

@@ -1,0 +1,87 @@
+/* attribution_state.h -- what attribution keeps, for the files that it is made of: attribution.c
+ * takes events, loop_points.c follows the loops, judge.c settles, attribution_finish.c sums up.
+ * Owns: see attribution.h.   Threads: one.   Errors: see there.   Not here: the contract. */
+#ifndef WATCH_ATTRIBUTION_STATE_H
+#define WATCH_ATTRIBUTION_STATE_H
+
+#include "watch/attribution.h"
+#include "watch/excerpt.h"
+#include "watch/gap_list.h"
+#include "watch/idle_split.h"
+#include "watch/kernel_names.h"
+#include "watch/series_bins.h"
+
+#define SPEECH 400 /* bytes of a sentence */
+
+/* What is told once, however often it happens. */
+enum lost_why { LOST_CUPTI = 1, LOST_ZERO_TIMES, LOST_GRAPHS, LOST_RING, LOST_KINDS };
+
+struct attribution {
+    struct attribution_options options;
+    struct process_line **processes;
+    size_t process_count, process_cap;
+    struct process_line *last_found;
+    struct loader_facts *loaders;
+    size_t loader_count, loader_cap;
+    struct call_tree tree;
+    struct series_bins series;
+    struct gap_list gaps;
+    struct excerpt excerpt;
+    struct time_list machine; /* struct machine_look */
+    struct {
+        uint64_t length, busy, own; /* of all looks */
+        uint64_t rss;
+    } machine_sums;
+    struct {
+        uint64_t looks, busy_percent, memory; /* of NVML; memory is the last */
+        uint64_t throttle;
+    } device_sums;
+    uint64_t lost[LOST_KINDS];
+    char *unreliable[SUMMARY_REASONS], *notices[SUMMARY_REASONS];
+    double sampled_hz;
+    uint64_t records, latest, settled;
+    uint64_t ended_workers; /* that were forgotten */
+    struct stk_watch_now now;
+    double samples_seen, samples_before; /* for `now` */
+    uint64_t samples_at;
+    struct process_line **workers; /* of the rank at hand */
+    size_t worker_cap;
+    struct process_line *judged; /* the rank at hand */
+    stk_status told_status;      /* of what is told by callbacks */
+};
+
+/* NULL: no memory. */
+struct process_line *attribution_process(struct attribution *attribution, uint32_t pid);
+struct loader_facts *attribution_loader(struct attribution *attribution, uint32_t main,
+                                        uint32_t id);
+/* The first failure in a callback, with its words. */
+stk_status attribution_told(const struct attribution *attribution, struct stk_error *err);
+/* Keeps a sentence, once. */
+void attribution_say(char **sentences, const char *format, ...) STK_PRINTF(2, 3);
+
+/* --- loop_points.c -----------------------------------------------------------------------------
+ */
+/* Follows the loop of a rank up to a moment. */
+STK_CHECK stk_status loop_points_follow(struct attribution *attribution, struct process_line *line,
+                                        uint64_t upto, struct stk_error *err);
+/* Where judging begins: the first iterator of a loader that trains. 0: nothing to judge yet. */
+uint64_t loop_points_begin(const struct attribution *attribution, const struct process_line *line);
+/* The loader that most steps followed (or most batches came from); NULL: none. */
+struct loader_facts *loop_points_loader(const struct attribution *attribution,
+                                        const struct process_line *line);
+
+/* --- judge.c -----------------------------------------------------------------------------------
+ */
+/* Whether more workers would do: too few of them, or each too slow. */
+enum cause judge_worker_cause(const struct attribution *attribution,
+                              const struct process_line *line);
+/* Settles all that a rank did up to a moment; last: nothing follows. */
+STK_CHECK stk_status judge_rank(struct attribution *attribution, struct process_line *line,
+                                uint64_t upto, int last, struct stk_error *err);
+/* Its last second up to a moment, without settling anything. */
+STK_CHECK stk_status judge_now(struct attribution *attribution, uint64_t upto,
+                               struct stk_error *err);
+/* When the rank's training was over. */
+uint64_t judge_end(const struct process_line *line);
+
+#endif

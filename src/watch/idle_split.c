@@ -1,0 +1,493 @@
+#include "watch/idle_split.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "watch/input_split.h"
+
+#define SYNC_AFTER UINT64_C(50000) /* a gap that begins so soon after one is its gap */
+#define LONG_GAP UINT64_C(1000000) /* shorter ones are not the user's own code */
+#define COPY_WORTH UINT64_C(4096)  /* a synchronisation that waits for so large a copy is its */
+#define OTHERS_LENGTH UINT64_C(1500000000) /* of the longest sample */
+#define RAN_MOSTLY 0.5     /* a sample of several things says of one that it ran, or nothing */
+#define OWN_LEAST 0.25     /* of one CPU: processes of the run that need no more stand in no way */
+#define FOREIGN_LEAST 0.15 /* of one CPU: less is noise */
+
+/* --- finding what goes on ----------------------------------------------------------------------*/
+
+void idle_split_begin(struct idle_split *split)
+{
+    const struct rank_line *rank = split->main->rank;
+    const struct time_list *devices[SPLIT_DEVICES] = {
+        [SPLIT_COPY] = &rank->copies_in,
+        [SPLIT_TALK] = &rank->talks,
+        [SPLIT_COST] = &rank->costs,
+        [SPLIT_YIELD] = &rank->yields,
+    };
+    for (int i = 0; i < SPAN_KINDS; i++)
+        split->spans[i] = (struct split_cursor){&split->main->spans[i], 0};
+    for (int i = 0; i < SPLIT_DEVICES; i++)
+        split->devices[i] = (struct split_cursor){devices[i], 0};
+    split->status = STK_OK;
+}
+
+/* What goes on at a moment, or NULL; *until moves to where that changes. */
+static const void *cursor_find(struct split_cursor *cursor, uint64_t moment, uint64_t *until)
+{
+    const struct time_list *list = cursor->list;
+    while (cursor->at < list->count && time_list_stretch(list, cursor->at)->end <= moment)
+        cursor->at++;
+    if (cursor->at == list->count)
+        return NULL;
+    const struct stretch *item = time_list_stretch(list, cursor->at);
+    uint64_t change = item->start <= moment ? item->end : item->start;
+    if (change < *until)
+        *until = change;
+    return item->start <= moment ? item : NULL;
+}
+
+/* Spans of the loop's thread that matter here. The others are looked up where they do. */
+static const uint8_t kinds_looked_at[] = {
+    SPAN_ITER,       SPAN_NEXT,     SPAN_FETCH,     SPAN_COLLATE,  SPAN_CHECKPOINT, SPAN_VALIDATION,
+    SPAN_COLLECTIVE, SPAN_BACKWARD, SPAN_OPTIMIZER, SPAN_PROFILER, SPAN_FORWARD,    SPAN_COMPILE};
+
+static void moment_find(struct idle_split *split, struct split_moment *moment, uint64_t start,
+                        uint64_t end)
+{
+    *moment = (struct split_moment){.start = start, .end = end};
+    for (size_t i = 0; i < sizeof kinds_looked_at; i++) {
+        int kind = kinds_looked_at[i];
+        moment->spans[kind] = cursor_find(&split->spans[kind], start, &moment->end);
+    }
+    for (int i = 0; i < SPLIT_DEVICES; i++)
+        moment->devices[i] = cursor_find(&split->devices[i], start, &moment->end);
+}
+
+struct loader_facts *split_loader(const struct idle_split *split, uint32_t id)
+{
+    for (size_t i = 0; i < split->loader_count; i++)
+        if (split->loaders[i].main == split->main->facts.pid && split->loaders[i].summary.id == id)
+            return &split->loaders[i];
+    return NULL;
+}
+
+/* A loader that no step follows, in a run that has steps. */
+static int loader_validates(const struct idle_split *split, uint32_t id)
+{
+    const struct loader_facts *loader = split_loader(split, id);
+    return loader && !loader->steps && split->main->rank->steps;
+}
+
+/* The last next() that began before a moment; NULL: there was none. */
+static const struct host_span *next_before(const struct idle_split *split, uint64_t moment)
+{
+    const struct time_list *list = &split->main->spans[SPAN_NEXT];
+    size_t at = time_list_from(list, moment + 1);
+    if (at)
+        return time_list_at(list, at - 1);
+    const struct host_span *dropped = &split->main->rank->next_dropped;
+    return dropped->end ? dropped : NULL;
+}
+
+static int moment_validates(const struct idle_split *split, const struct split_moment *moment)
+{
+    if (moment->spans[SPAN_VALIDATION])
+        return 1;
+    if (moment->spans[SPAN_ITER])
+        return loader_validates(split, moment->spans[SPAN_ITER]->loader);
+    const struct host_span *next = next_before(split, moment->start);
+    if (!next || !loader_validates(split, next->loader))
+        return 0;
+    return !(next->flags & SPAN_ENDED_EPOCH) || moment->start < next->end;
+}
+
+/* --- giving ------------------------------------------------------------------------------------*/
+
+/* The time of a sample in [start, end) that counts. */
+static double sample_weight(const struct host_sample *sample, uint64_t start, uint64_t end,
+                            enum split_side side)
+{
+    double part = (double)stretch_overlap(sample->start, sample->end, start, end);
+    if (side == SIDE_ALL || sample->cpu == CPU_UNKNOWN)
+        return part;
+    double ran = (double)sample->cpu / (double)(sample->end - sample->start);
+    return part * (side == SIDE_STOOD ? 1 - ran : ran);
+}
+
+/* A stack is that of one moment, and stands for all the time since the one before: it counts whole
+ * where the moment lies, and nowhere else. */
+static double place_weight(const struct host_sample *sample, uint64_t start, uint64_t end,
+                           enum split_side side)
+{
+    if (sample->flags & SAMPLE_JOINED)
+        return sample_weight(sample, start, end, side);
+    return sample->end > start && sample->end <= end
+               ? sample_weight(sample, sample->start, sample->end, side)
+               : 0;
+}
+
+/* Samples of several threads overlap, so that their ends are not in order: begin well before. */
+static size_t others_from(const struct time_list *others, uint64_t start)
+{
+    return time_list_from(others, start > OTHERS_LENGTH ? start - OTHERS_LENGTH : 0);
+}
+
+/* Shares time out among the places where a process's stacks were meanwhile. */
+static void places_give(struct idle_split *split, uint64_t start, uint64_t end, uint64_t ns,
+                        const struct split_part *part)
+{
+    int others = part->side == SIDE_OTHERS;
+    const struct time_list *samples = others ? &part->process->others : &part->process->samples;
+    size_t first = others ? others_from(samples, start) : time_list_after(samples, start);
+    double total = 0, all = 0;
+    for (size_t i = first; i < samples->count; i++) {
+        const struct host_sample *sample = time_list_at(samples, i);
+        if (sample->start >= end)
+            break;
+        total += place_weight(sample, start, end, part->side);
+        all += place_weight(sample, start, end, SIDE_ALL);
+    }
+    /* Short moments hold no stack and long ones many: over the run that evens out. */
+    double scale = total > 0 ? (double)ns / total * (all / (double)(end - start)) : 0;
+    for (size_t i = first; total > 0 && !split->status && i < samples->count; i++) {
+        const struct host_sample *sample = time_list_at(samples, i);
+        if (sample->start >= end)
+            break;
+        double weight = place_weight(sample, start, end, part->side);
+        split->status = account_place_add(split->account, part->slot, sample->place,
+                                          (uint64_t)(weight * scale), split->err);
+    }
+}
+
+void split_give(struct idle_split *split, const struct split_moment *moment,
+                const struct split_part *parts, size_t count)
+{
+    double total = 0, before = 0;
+    for (size_t i = 0; i < count; i++)
+        total += parts[i].weight;
+    assert(total > 0);
+    uint64_t given = 0, most = 0;
+    uint32_t slot = ACCOUNT_COMPUTE;
+    uint64_t idle = 0;
+    for (size_t i = 0; i < count && !split->status; i++) {
+        before += parts[i].weight;
+        uint64_t upto =
+            i + 1 == count ? moment->idle : (uint64_t)((double)moment->idle * (before / total));
+        upto = upto < moment->idle ? upto : moment->idle;
+        uint64_t ns = upto > given ? upto - given : 0;
+        given += ns;
+        split->account->ns[parts[i].slot] += ns;
+        split->given[parts[i].slot] += ns;
+        int judged = ACCOUNT_IDLE(parts[i].slot);
+        idle += judged ? ns : 0;
+        if (judged && ns > most) {
+            most = ns;
+            slot = parts[i].slot;
+        }
+        if (ns && judged && parts[i].process)
+            places_give(split, moment->start, moment->end, ns, &parts[i]);
+    }
+    if (split->told && moment->idle)
+        split->told(split->user, moment->start, moment->end, idle, slot);
+}
+
+void split_give_all(struct idle_split *split, const struct split_moment *moment, uint32_t slot,
+                    const struct process_line *process, enum split_side side)
+{
+    split_give(split, moment, &(struct split_part){slot, 1, process, side}, 1);
+}
+
+double split_foreign(const struct idle_split *split, uint64_t start, uint64_t end, double own_cpu)
+{
+    double looked = 0, foreign = 0, own = 0;
+    const struct time_list *machine = split->machine;
+    for (size_t i = time_list_after(machine, start); i < machine->count; i++) {
+        const struct machine_look *look = time_list_at(machine, i);
+        if (look->start >= end)
+            break;
+        double part = (double)stretch_overlap(look->start, look->end, start, end);
+        double share = part / (double)(look->end - look->start);
+        looked += part;
+        foreign += look->busy > look->own ? share * (double)(look->busy - look->own) : 0;
+        own += share * (double)look->own;
+    }
+    if (foreign < FOREIGN_LEAST * looked || looked == 0)
+        return 0;
+    own -= (own_cpu + OWN_LEAST) * looked;
+    return foreign / (foreign + (own > 0 ? own : 0));
+}
+
+/* --- time outside next() -----------------------------------------------------------------------*/
+
+/* How much of a sample a kind of span covers, and what the thread ran of it by the span's word. */
+static void sample_less(const struct process_line *line, int kind, const struct host_sample *sample,
+                        double *rest, double *cpu)
+{
+    const struct time_list *list = &line->spans[kind];
+    for (size_t i = time_list_after(list, sample->start); i < list->count; i++) {
+        const struct host_span *span = time_list_at(list, i);
+        if (span->start >= sample->end)
+            break;
+        double share = host_span_cpu(span);
+        if (share < 0)
+            continue;
+        double part = (double)stretch_overlap(span->start, span->end, sample->start, sample->end);
+        *rest -= part;
+        *cpu -= part * share;
+    }
+}
+
+/* What the thread ran of a sample outside the spans that know it themselves; a share of the rest.
+ */
+static double sample_ran(const struct process_line *line, const struct host_sample *sample)
+{
+    static const int known[] = {SPAN_NEXT,      SPAN_FORWARD,    SPAN_BACKWARD,
+                                SPAN_OPTIMIZER, SPAN_CHECKPOINT, SPAN_COLLECTIVE};
+    double rest = (double)(sample->end - sample->start), cpu = (double)sample->cpu;
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        sample_less(line, known[i], sample, &rest, &cpu);
+    double share = rest > 0 && cpu > 0 ? cpu / rest : 0;
+    return share < 1 ? share : 1;
+}
+
+/* How much of a sample is the user's own code that ran. One that reaches out of [start, end) tells
+ * of several things at once: it ran, or it did not. */
+static double sample_user(const struct idle_split *split, const struct host_sample *sample,
+                          uint64_t start, uint64_t end)
+{
+    if (sample->flags & FRAME_TORCH || sample->cpu == CPU_UNKNOWN)
+        return 0;
+    double share = sample_ran(split->main, sample);
+    if (sample->start >= start && sample->end <= end)
+        return share;
+    return share < RAN_MOSTLY ? 0 : 1;
+}
+
+/* The share of [start, end) in which the loop's thread ran code of the user's: not under torch, by
+ * the stacks of moments in it; where there is none, by the next one. */
+static double user_ran(const struct idle_split *split, uint64_t start, uint64_t end)
+{
+    const struct time_list *samples = &split->main->samples;
+    double user = 0, all = 0;
+    for (size_t i = time_list_after(samples, start); i < samples->count; i++) {
+        const struct host_sample *sample = time_list_at(samples, i);
+        double weight = place_weight(sample, start, end, SIDE_ALL);
+        if (sample->end > end && weight <= 0) {
+            if (all <= 0 && sample->start < end)
+                return sample_user(split, sample, start, end);
+            break;
+        }
+        all += weight;
+        user += weight * sample_user(split, sample, start, end);
+    }
+    return all > 0 ? user / all : 0;
+}
+
+static int moment_in_model(const struct split_moment *moment)
+{
+    return moment->spans[SPAN_FORWARD] || moment->spans[SPAN_BACKWARD] ||
+           moment->spans[SPAN_OPTIMIZER];
+}
+
+/* The share of a moment that other threads of the process ran, by their stacks. */
+static double others_ran(const struct idle_split *split, uint64_t start, uint64_t end)
+{
+    const struct time_list *others = &split->main->others;
+    double ran = 0;
+    for (size_t i = others_from(others, start); i < others->count; i++) {
+        const struct host_sample *sample = time_list_at(others, i);
+        if (sample->start >= end)
+            break;
+        if (sample->cpu != CPU_UNKNOWN)
+            ran += sample_weight(sample, start, end, SIDE_RAN);
+    }
+    return ran / (double)(end - start);
+}
+
+/* With a GPU, and nothing of the loader, of a copy or of another rank goes on. */
+static void launch_split(struct idle_split *split, const struct split_moment *moment)
+{
+    const struct process_line *main = split->main;
+    struct host_use use = process_line_use(main, moment->start, moment->end);
+    if (moment->start >= split->set_up.start && moment->end <= split->set_up.end) {
+        split_give_all(split, moment, ACCOUNT_SET_UP, NULL, SIDE_ALL);
+        return;
+    }
+    double user = 0, gil = 0, left = 1;
+    if (split->gap_ns >= LONG_GAP && !moment_in_model(moment))
+        user = user_ran(split, moment->start, moment->end);
+    user = user < 1 ? user : 1;
+    left -= user;
+    double contention =
+        use.delay > 0 ? use.delay * split_foreign(split, moment->start, moment->end, use.cpu) : 0;
+    contention = contention < left ? contention : left;
+    left -= contention;
+    uint32_t rest = split->in_sync ? CAUSE_SYNC : main->hooked ? CAUSE_LAUNCH : CAUSE_OTHER;
+    double stood = use.known && !split->in_sync ? 1 - use.cpu - use.delay : 0;
+    stood = stood < 0.1 ? 0 : stood < left ? stood : left;
+    if (stood > 0) {
+        gil = others_ran(split, moment->start, moment->end);
+        gil = gil < stood ? gil : stood;
+    }
+    double block = use.block < stood - gil ? use.block : stood - gil;
+    const struct split_part parts[] = {{CAUSE_TRANSFORM, user, main, SIDE_RAN},
+                                       {CAUSE_CONTENTION, contention, NULL, SIDE_ALL},
+                                       {CAUSE_GIL, gil, main, SIDE_STOOD},
+                                       {CAUSE_FETCH, block, main, SIDE_STOOD},
+                                       {CAUSE_OTHER, stood - gil - block, main, SIDE_STOOD},
+                                       {rest, left - stood, main, SIDE_ALL}};
+    split_give(split, moment, parts, sizeof parts / sizeof parts[0]);
+}
+
+static void device_split(struct idle_split *split, const struct split_moment *moment)
+{
+    if (moment->devices[SPLIT_COST])
+        split_give_all(split, moment, CAUSE_OVERHEAD, NULL, SIDE_ALL);
+    else if (moment->devices[SPLIT_COPY])
+        split_give_all(split, moment, CAUSE_COPY, split->main, SIDE_ALL);
+    else if (moment->devices[SPLIT_TALK] || moment->spans[SPAN_COLLECTIVE])
+        split_give_all(split, moment, CAUSE_RANK, split->main, SIDE_ALL);
+    else
+        launch_split(split, moment);
+}
+
+/* Whether a moment lies between next() and the model that is given its batch: before the backward
+ * pass; without one, anywhere between two next(). A run whose stacks show no module has a model
+ * that is the user's own functions: they compute. */
+static int moment_before_model(const struct idle_split *split, const struct split_moment *moment)
+{
+    const struct host_span *next = next_before(split, moment->start);
+    if (!next || moment_in_model(moment))
+        return 0;
+    const struct time_list *nexts = &split->main->spans[SPAN_NEXT];
+    size_t at = time_list_from(nexts, moment->start + 1);
+    uint64_t until = at < nexts->count ? time_list_stretch(nexts, at)->start : UINT64_MAX;
+    if (until - next->end < LONG_GAP)
+        return 0;
+    const struct time_list *backwards = &split->main->spans[SPAN_BACKWARD];
+    size_t backward = time_list_from(backwards, next->end);
+    if (backward == backwards->count || time_list_stretch(backwards, backward)->start >= until)
+        return 1;
+    return moment->start < time_list_stretch(backwards, backward)->start;
+}
+
+/* Without a GPU, and not in next(): what is not idle computes. */
+static void step_split(struct idle_split *split, const struct split_moment *moment)
+{
+    const struct process_line *main = split->main;
+    if (moment->spans[SPAN_COLLECTIVE]) {
+        split_give_all(split, moment, CAUSE_RANK, main, SIDE_ALL);
+        return;
+    }
+    double user = 0, rank = 0;
+    struct host_use use = process_line_use(main, moment->start, moment->end);
+    if (moment->spans[SPAN_BACKWARD] && main->facts.world > 1 && use.known) {
+        double ran = host_span_cpu(moment->spans[SPAN_BACKWARD]);
+        rank = 1 - use.delay - (ran < 0 ? use.cpu : ran);
+        rank = rank < 0.05 ? 0 : rank;
+    }
+    double foreign = use.delay > 0 ? split_foreign(split, moment->start, moment->end, use.cpu) : 0;
+    double contention = use.delay * foreign;
+    if (moment_before_model(split, moment))
+        user = user_ran(split, moment->start, moment->end);
+    if (user > 0 && use.cpu > 0) /* it would have run when others of the run's own did */
+        user += (use.delay - contention) * (user < use.cpu ? user / use.cpu : 1);
+    user = user < 1 - rank ? user : 1 - rank;
+    contention = contention < 1 - rank - user ? contention : 1 - rank - user;
+    const struct split_part parts[] = {{CAUSE_TRANSFORM, user, main, SIDE_RAN},
+                                       {CAUSE_RANK, rank, main, SIDE_STOOD},
+                                       {CAUSE_CONTENTION, contention, NULL, SIDE_ALL},
+                                       {ACCOUNT_COMPUTE, 1 - rank - user - contention, NULL, 0}};
+    split_give(split, moment, parts, sizeof parts / sizeof parts[0]);
+}
+
+/* --- one moment --------------------------------------------------------------------------------*/
+
+static void moment_split(struct idle_split *split, const struct split_moment *moment)
+{
+    const struct process_line *main = split->main;
+    if (moment->devices[SPLIT_YIELD])
+        split_give_all(split, moment, ACCOUNT_PROFILED, NULL, SIDE_ALL);
+    else if (moment->spans[SPAN_COMPILE])
+        split_give_all(split, moment, ACCOUNT_COMPILED, NULL, SIDE_ALL);
+    else if (moment->spans[SPAN_CHECKPOINT])
+        split_give_all(split, moment, CAUSE_CHECKPOINT, main, SIDE_ALL);
+    else if (moment_validates(split, moment))
+        split_give_all(split, moment, CAUSE_VALIDATION, main, SIDE_ALL);
+    else if (moment->spans[SPAN_ITER])
+        split_give_all(split, moment, CAUSE_START, main, SIDE_ALL);
+    else if (moment->spans[SPAN_NEXT])
+        input_split(split, moment);
+    else if (split->mode == WATCH_GPU)
+        device_split(split, moment);
+    else
+        step_split(split, moment);
+}
+
+static void stretch_split(struct idle_split *split, uint64_t start, uint64_t end, uint64_t idle)
+{
+    uint64_t given = 0;
+    struct split_moment moment;
+    for (uint64_t at = start; at < end && !split->status; at = moment.end) {
+        moment_find(split, &moment, at, end);
+        /* Of several small gaps: in proportion, and all of it at the end. */
+        uint64_t upto =
+            moment.end == end
+                ? idle
+                : (uint64_t)((double)idle * (double)(moment.end - start) / (double)(end - start));
+        if (idle == end - start)
+            upto = moment.end - start;
+        moment.idle = upto - given;
+        given = upto;
+        moment_split(split, &moment);
+    }
+}
+
+/* --- gaps
+ * ---------------------------------------------------------------------------------------*/
+
+/* torch waits for a copy from memory that is not pinned: that wait is the copy's. */
+static int sync_is_copys(const struct rank_line *rank, const struct stretch *sync)
+{
+    const struct time_list *copies = &rank->copies_in;
+    for (size_t i = time_list_after(copies, sync->start); i < copies->count; i++) {
+        const struct device_copy *copy = time_list_at(copies, i);
+        if (copy->start > sync->end)
+            break;
+        if (copy->bytes >= COPY_WORTH)
+            return 1;
+    }
+    return 0;
+}
+
+/* Whether a gap begins in a synchronisation or right behind it. */
+static int gap_in_sync(const struct rank_line *rank, uint64_t start)
+{
+    const struct time_list *syncs = &rank->syncs;
+    uint64_t from = start > SYNC_AFTER ? start - SYNC_AFTER : 0;
+    size_t at = time_list_after(syncs, from);
+    if (at == syncs->count)
+        return 0;
+    const struct stretch *sync = time_list_stretch(syncs, at);
+    return sync->start <= start && !sync_is_copys(rank, sync);
+}
+
+stk_status idle_split_gap(struct idle_split *split, const struct busy_gap *gap,
+                          struct stk_error *err)
+{
+    split->err = err;
+    memset(split->given, 0, sizeof split->given);
+    split->gap_ns = gap->count > 1 ? gap->idle / gap->count : gap->idle;
+    split->in_sync = gap_in_sync(split->main->rank, gap->start);
+    stretch_split(split, gap->start, gap->end, gap->idle);
+    return split->status;
+}
+
+stk_status idle_split_host(struct idle_split *split, uint64_t start, uint64_t end,
+                           struct stk_error *err)
+{
+    split->err = err;
+    memset(split->given, 0, sizeof split->given);
+    stretch_split(split, start, end, end - start);
+    return split->status;
+}

@@ -1,0 +1,134 @@
+"""`stoker run` with a GPU, on machines without one: the injected library with a simulated CUPTI and
+a device that takes its time by the clock (tests/sim_cuda/sim_gpu.py)."""
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+from places import BINARY, ROOT
+
+CUPTI = BINARY.parent / "sim_cupti_13" / "libcupti.so.13"
+
+pytest.importorskip("torch")
+if not CUPTI.exists():
+    pytest.skip("the simulated CUPTI is not built", allow_module_level=True)
+
+PRELUDE = f"""
+import json, sys, time
+sys.path.insert(0, {str(ROOT / "tests" / "sim_cuda")!r})
+from sim_gpu import SimGpu
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+torch.set_num_threads(1)
+gpu = SimGpu()
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+loader = DataLoader(TensorDataset(torch.randn(6400, 4)), batch_size=32)
+
+
+def burn(seconds):
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        pass
+
+
+def train(step, steps=150):
+    begun = time.perf_counter()
+    for number, (batch,) in enumerate(loader):
+        if number == 20:
+            begun, gpu.busy = time.perf_counter(), 0
+        step(batch)
+        optimizer.step()
+        if number == steps:
+            break
+    gpu.synchronize()
+    print(json.dumps({{"busy": gpu.busy / 1e9 / (time.perf_counter() - begun)}}))
+"""
+
+
+def watch(tmp_path, text):
+    """The run file; under "told", what the script printed."""
+    script = tmp_path / "script.py"
+    script.write_text(PRELUDE + textwrap.dedent(text))
+    out = tmp_path / "run.json"
+    done = subprocess.run(
+        [BINARY, "run", "--json", out, "--", sys.executable, script],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env=dict(os.environ, STOKER_TEST_CUPTI=str(CUPTI)),
+    )
+    assert done.returncode == 0, done.stderr
+    run = json.loads(out.read_text())
+    print(done.stderr, json.dumps(run["ranks"][0]["busy"]), done.stdout)
+    return run | {"told": json.loads(done.stdout.splitlines()[-1])}
+
+
+def first(run):
+    return run["causes"][0]["cause"], run["causes"][0]["share"]
+
+
+def test_a_gpu_that_always_has_work_binds_by_compute(tmp_path):
+    run = watch(tmp_path, "train(lambda batch: gpu.launch(0.01))\n")
+    rank = run["ranks"][0]
+    assert run["mode"] == "gpu" and run["reliable"], run["unreliable"]
+    assert rank["kernels"] >= 140 and rank["busy"]["compute"] > 0.9
+    assert run["verdict"]["bound"] == "compute"
+    assert run["machine"]["cupti"] == "13.0"
+
+
+def test_a_wait_at_every_step_is_named(tmp_path):
+    step = """
+    def step(batch):
+        gpu.launch(0.004)
+        gpu.synchronize()
+        burn(0.004)
+    train(step)
+    """
+    run = watch(tmp_path, step)
+    assert run["mode"] == "gpu" and run["reliable"]
+    assert run["ranks"][0]["busy"]["compute"] == pytest.approx(run["told"]["busy"], abs=0.1)
+
+
+def test_tiny_kernels_all_arrive(tmp_path):
+    step = """
+    def step(batch):
+        for _ in range(200):
+            gpu.launch(0.000005)
+            burn(0.00004)
+    train(step, 100)
+    """
+    run = watch(tmp_path, step)
+    assert run["reliable"] and run["watching"]["lost"] == 0
+    assert run["ranks"][0]["kernels"] >= 19000
+    assert run["ranks"][0]["busy"]["compute"] == pytest.approx(run["told"]["busy"], abs=0.02)
+
+
+def test_a_pageable_copy_is_named(tmp_path):
+    step = """
+    def step(batch):
+        gpu.copy(0.008, 1 << 24)
+        gpu.launch(0.004)
+    train(step)
+    """
+    run = watch(tmp_path, step)
+    assert run["ranks"][0]["pageable_bytes"] >= 100 << 24
+    assert first(run)[0] == "copy"
+
+
+def test_graphs_with_records_are_fine_and_without_are_not(tmp_path):
+    text = """
+    def step(batch):
+        gpu.launch_graph([0.002] * 5, is_seen={})
+    train(step)
+    """
+    run = watch(tmp_path, text.format(True))
+    assert run["reliable"] and run["verdict"]["bound"] == "compute"
+    assert run["ranks"][0]["graph_kernels"] >= 500
+    run = watch(tmp_path, text.format(False))
+    assert not run["reliable"] and run["verdict"]["bound"] == "unknown"
+    assert any("graph" in sentence for sentence in run["unreliable"]), run["unreliable"]

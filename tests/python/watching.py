@@ -1,0 +1,102 @@
+"""Runs scripts under the Python hook, as `stoker run` does, without `stoker run`."""
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+from ring_reader import Run
+
+SITE = Path(__file__).resolve().parents[2] / "inject" / "site"
+
+TRAIN = """
+import sys, time
+import torch
+from torch.utils.data import DataLoader, Dataset, IterableDataset
+
+
+class Numbers(Dataset):
+    def __init__(self, count=32, seconds=0.0):
+        self.count, self.seconds = count, seconds
+
+    def __len__(self):
+        return self.count
+
+    def __getitem__(self, i):
+        if self.seconds:
+            time.sleep(self.seconds)
+        return torch.full((4,), float(i)), i % 2
+
+
+class Stream(IterableDataset):
+    def __iter__(self):
+        for i in range(32):
+            yield torch.full((4,), float(i)), i % 2
+
+
+def new_model():
+    model = torch.nn.Linear(4, 2)
+    return model, torch.optim.SGD(model.parameters(), lr=0.1)
+
+
+def train(model, optimizer, loader):
+    seen = 0
+    for x, y in loader:
+        optimizer.zero_grad()
+        torch.nn.functional.cross_entropy(model(x), y).backward()
+        optimizer.step()
+        seen += 1
+    return seen
+"""
+
+
+class Watched:
+    """A folder for a run, and the ways to run something into it."""
+
+    def __init__(self, folder):
+        self.folder = folder / "run"
+        self.work = folder / "work"
+        self.work.mkdir()
+        self.begin({"stack_hz": 100, "replay": None, "until_s": None})
+
+    def begin(self, options):
+        if self.folder.exists():
+            for path in self.folder.iterdir():
+                path.unlink()
+        self.folder.mkdir(exist_ok=True)
+        (self.folder / "options.json").write_text(json.dumps(options))
+
+    def environment(self, **more):
+        env = dict(os.environ, STOKER_WATCH=str(self.folder), PYTHONDONTWRITEBYTECODE="1")
+        env["PYTHONPATH"] = os.pathsep.join(filter(None, [str(SITE), env.get("PYTHONPATH")]))
+        env.update(more)
+        return env
+
+    def write(self, text, name="train.py"):
+        script = self.work / name
+        script.write_text(textwrap.dedent(text))
+        return script
+
+    def python(self, *arguments, python=sys.executable, check=True, **more):
+        done = subprocess.run(
+            [python, *map(str, arguments)],
+            capture_output=True,
+            text=True,
+            cwd=self.work,
+            env=self.environment(**more),
+            timeout=200,
+        )
+        if check:
+            assert done.returncode == 0, done.stderr
+        return done
+
+    def train(self, body, *arguments, **options):
+        """Runs TRAIN and this, guarded as a script with spawned workers must be."""
+        body = textwrap.indent(textwrap.dedent(body), "    ")
+        script = self.write(TRAIN + '\n\nif __name__ == "__main__":\n' + body)
+        return self.python(script, *arguments, **options)
+
+    def read(self):
+        return Run(self.folder)

@@ -1,0 +1,498 @@
+/* One planted cause each, in made-up time, to the nanosecond. */
+#include "watch/watch_story.h"
+
+/* The loop of most stories: next() of 30 ms, a kernel of 10 ms, a step, ten times. A batch's number
+ * is its index; everything before next() ends belongs to the wait. */
+enum { STEPS = 10 };
+#define PERIOD (40 * MS)
+#define WAIT (30 * MS)
+
+static struct story *loop_begin(const char *loader)
+{
+    struct story *story = story_begin();
+    story_process(story, MAIN, PROCESS_MAIN, -1);
+    story_process(story, WORKER, PROCESS_WORKER, 0);
+    story_text(story, MAIN, RECORD_LOADER, LOADER, loader);
+    SPAN(story, .pid = MAIN, .what = SPAN_ITER, .start = 0, .end = 1 * MS);
+    return story;
+}
+
+static uint64_t next_start(int step)
+{
+    return 1 * MS + (uint64_t)step * PERIOD;
+}
+
+static void loop_steps(struct story *story)
+{
+    for (int i = 0; i < STEPS; i++) {
+        uint64_t start = next_start(i);
+        SPAN(story, .pid = MAIN, .what = SPAN_NEXT, .start = start, .end = start + WAIT,
+             .batch = (uint64_t)i);
+        story_mark(story, MARK_BATCH, start + WAIT, LOADER, 32);
+        story_kernel(story, start + WAIT, start + PERIOD, 0);
+        story_mark(story, MARK_STEP, start + PERIOD, 0, 0);
+    }
+}
+
+static void expect(const struct summary_rank *rank, enum cause cause, uint64_t ns)
+{
+    if (rank->causes[cause].ns == ns)
+        return;
+    for (int i = 0; i < CAUSE_COUNT; i++)
+        if (rank->causes[i].ns)
+            print_error("%s: %llu ns\n", cause_id((enum cause)i),
+                        (unsigned long long)rank->causes[i].ns);
+    print_error("%s should have %llu\n", cause_id(cause), (unsigned long long)ns);
+    assert_int_equal(rank->causes[cause].ns, ns);
+}
+
+/* A worker whose fetch of each batch ends with next(), so much of it on the CPU. The first next()
+ * is as long as the others: none of it is the start. */
+static const struct summary_rank *fetch_story(struct story **out, double cpu)
+{
+    struct story *story = *out = loop_begin("{\"kind\": \"torch\", \"workers\": 1}");
+    story_frame(story, WORKER, 1, 0, "run", "/usr/lib/python3.11/multiprocessing/process.py", 9);
+    story_frame(story, WORKER, 2, 1, "__getitem__", "/workser/data.py", 31);
+    for (int i = 0; i < STEPS; i++) {
+        uint64_t start = next_start(i);
+        SPAN(story, .pid = WORKER, .what = SPAN_FETCH, .start = start, .end = start + WAIT,
+             .batch = (uint64_t)i, .cpu = RAN(cpu));
+        story_sample(story, WORKER, start, start + WAIT, 2, cpu);
+    }
+    loop_steps(story);
+    return story_end(story);
+}
+
+static void a_worker_that_stands_still_is_reading(void **state)
+{
+    (void)state;
+    struct story *story;
+    const struct summary_rank *rank = fetch_story(&story, 0);
+    expect(rank, CAUSE_FETCH, STEPS * WAIT);
+    expect(rank, CAUSE_START, 1 * MS);
+    assert_int_equal(rank->compute_ns, STEPS * 10 * MS);
+    assert_string_equal(rank->causes[CAUSE_FETCH].functions[0].function, "__getitem__");
+    assert_string_equal(rank->causes[CAUSE_FETCH].functions[0].file, "/workser/data.py");
+    assert_int_equal(rank->causes[CAUSE_FETCH].functions[0].line, 31);
+    assert_int_equal(rank->causes[CAUSE_FETCH].functions[0].ns, STEPS * WAIT);
+    assert_null(rank->causes[CAUSE_FETCH].functions[1].function);
+    assert_int_equal(rank->steps, STEPS);
+    assert_int_equal(rank->samples, STEPS * 32);
+    assert_int_equal(rank->step_median_ns, PERIOD);
+    assert_int_equal(story->told[CAUSE_FETCH], STEPS * WAIT);
+    story_free(story);
+}
+
+static void a_worker_that_computes_is_one_too_few(void **state)
+{
+    (void)state;
+    struct story *story; /* 30 ms a batch, 10 ms a step: three would do, and there are four CPUs */
+    expect(fetch_story(&story, 1), CAUSE_WORKERS, STEPS * WAIT);
+    story_free(story);
+}
+
+static void half_a_fetch_on_the_cpu_is_half_transforming(void **state)
+{
+    (void)state;
+    struct story *story;
+    const struct summary_rank *rank = fetch_story(&story, 0.5);
+    expect(rank, CAUSE_FETCH, STEPS * WAIT / 2);
+    expect(rank, CAUSE_TRANSFORM, STEPS * WAIT / 2); /* it waits for reading: no more workers */
+    story_free(story);
+}
+
+static void workers_that_no_cpu_is_left_for_are_too_slow_each(void **state)
+{
+    (void)state;
+    struct story *story = loop_begin("{\"kind\": \"torch\", \"workers\": 1}");
+    for (int i = 0; i < STEPS; i++) /* 60 ms a batch by two threads of it: six CPUs */
+        SPAN(story, .pid = WORKER, .what = SPAN_FETCH, .start = next_start(i) - 30 * MS * (i > 0),
+             .end = next_start(i) + WAIT, .batch = (uint64_t)i, .cpu = RAN(1));
+    loop_steps(story);
+    expect(story_end(story), CAUSE_TRANSFORM, STEPS * WAIT);
+    story_free(story);
+}
+
+static void collating_and_sending_are_told_from_fetching(void **state)
+{
+    (void)state;
+    struct story *story = loop_begin("{\"kind\": \"torch\", \"workers\": 1}");
+    for (int i = 0; i < STEPS; i++) {
+        uint64_t start = next_start(i), batch = (uint64_t)i;
+        SPAN(story, .pid = WORKER, .what = SPAN_FETCH, .start = start, .end = start + 2 * MS,
+             .batch = batch, .cpu = RAN(0));
+        SPAN(story, .pid = WORKER, .what = SPAN_COLLATE, .start = start + 2 * MS,
+             .end = start + 15 * MS, .batch = batch);
+        SPAN(story, .pid = WORKER, .what = SPAN_SEND, .start = start + 15 * MS,
+             .end = start + 20 * MS, .batch = batch);
+        SPAN(story, .pid = MAIN, .what = SPAN_PIN, .start = start + 21 * MS, .end = start + 24 * MS,
+             .batch = batch, .thread = 101);
+    }
+    loop_steps(story);
+    const struct summary_rank *rank = story_end(story);
+    expect(rank, CAUSE_FETCH, STEPS * 2 * MS);
+    expect(rank, CAUSE_GIL, STEPS * 4 * MS); /* from the worker's end to the pin thread's */
+    expect(rank, CAUSE_COLLATE, STEPS * 24 * MS);
+    story_free(story);
+}
+
+static void one_slow_sample_holds_up_the_others(void **state)
+{
+    (void)state;
+    struct story *story = loop_begin("{\"kind\": \"torch\", \"workers\": 2}");
+    story_process(story, WORKER + 1, PROCESS_WORKER, 1);
+    uint64_t at = 1 * MS;
+    for (int i = 0; i < 20; i++) { /* each takes 1 ms but number 9 */
+        uint64_t wait = i == 9 ? 200 * MS : 1 * MS;
+        SPAN(story, .pid = WORKER + (i & 1), .what = SPAN_FETCH, .start = at, .end = at + wait,
+             .batch = (uint64_t)i, .cpu = RAN(0));
+        if (i == 9) /* the other worker is done with the next one meanwhile */
+            SPAN(story, .pid = WORKER, .what = SPAN_FETCH, .start = at, .end = at + 1 * MS,
+                 .batch = 10, .cpu = RAN(0));
+        SPAN(story, .pid = MAIN, .what = SPAN_NEXT, .start = at, .end = at + wait,
+             .batch = (uint64_t)i);
+        story_kernel(story, at + wait, at + wait + 10 * MS, 0);
+        at += wait + 10 * MS;
+        story_mark(story, MARK_STEP, at, 0, 0);
+    }
+    const struct summary_rank *rank = story_end(story);
+    expect(rank, CAUSE_SLOW_SAMPLE, 200 * MS);
+    expect(rank, CAUSE_FETCH, 19 * MS);
+    story_free(story);
+}
+
+static void the_first_batch_of_an_epoch_is_its_start(void **state)
+{
+    (void)state;
+    struct story *story = story_begin();
+    story_process(story, MAIN, PROCESS_MAIN, -1);
+    uint64_t at = 0;
+    for (int epoch = 0; epoch < 3; epoch++) {
+        story_mark(story, MARK_EPOCH, at, LOADER, (uint64_t)epoch);
+        SPAN(story, .pid = MAIN, .what = SPAN_ITER, .start = at, .end = at + 50 * MS, .batch = 2);
+        at += 50 * MS;
+        for (int i = 0; i < 5; i++) {
+            uint64_t wait = i ? 2 * MS : 100 * MS;
+            SPAN(story, .pid = MAIN, .what = SPAN_NEXT, .start = at, .end = at + wait,
+                 .batch = (uint64_t)i);
+            story_mark(story, MARK_BATCH, at + wait, LOADER, 8);
+            story_kernel(story, at + wait, at + wait + 10 * MS, 0);
+            at += wait + 10 * MS;
+            story_mark(story, MARK_STEP, at, 0, 0);
+        }
+        SPAN(story, .pid = MAIN, .what = SPAN_NEXT, .start = at, .end = at + 1 * MS, .batch = 5,
+             .flags = SPAN_ENDED_EPOCH);
+        at += 1 * MS;
+    }
+    const struct summary_rank *rank = story_end(story);
+    expect(rank, CAUSE_START, 3 * (50 + 98) * MS + 2 * MS); /* nothing follows the last end */
+    expect(rank, CAUSE_COLLATE, 3 * 10 * MS);
+    assert_int_equal(rank->epoch_count, 3);
+    assert_int_equal(rank->epochs[1].steps, 5);
+    assert_int_equal(rank->epochs[1].samples, 40);
+    story_free(story);
+}
+
+/* --- outside next() ----------------------------------------------------------------------------*/
+
+/* Kernels of 10 ms with a gap of 30 ms before each, in which the story puts something. */
+static void bare_steps(struct story *story)
+{
+    for (int i = 0; i < STEPS; i++) {
+        uint64_t start = (uint64_t)i * PERIOD;
+        if (i == 0)
+            SPAN(story, .pid = MAIN, .what = SPAN_ITER, .start = 0, .end = 0);
+        story_kernel(story, start + WAIT, start + PERIOD, 0);
+        story_mark(story, MARK_STEP, start + PERIOD, 0, 0);
+    }
+}
+
+static void what_a_copy_fills_is_the_copys(void **state)
+{
+    (void)state;
+    struct story *story = story_begin();
+    for (uint64_t i = 0; i < STEPS; i++) { /* torch waits for it, too: that is no other cause */
+        story_copy(story, i * PERIOD + 2 * MS, i * PERIOD + 28 * MS, 1 << 20, COPY_TO_DEVICE);
+        story_sync(story, i * PERIOD, i * PERIOD + 28 * MS);
+    }
+    bare_steps(story);
+    const struct summary_rank *rank = story_end(story);
+    expect(rank, CAUSE_COPY, STEPS * 26 * MS);
+    expect(rank, CAUSE_LAUNCH, STEPS * 4 * MS);
+    assert_int_equal(rank->copy_ns, STEPS * 26 * MS);
+    assert_int_equal(rank->pageable_bytes, STEPS << 20);
+    story_free(story);
+}
+
+static void a_gap_that_begins_in_a_synchronisation_is_its(void **state)
+{
+    (void)state;
+    struct story *story = story_begin();
+    for (uint64_t i = 1; i < STEPS; i++)
+        story_sync(story, i * PERIOD - 5 * MS, i * PERIOD + 5 * US);
+    bare_steps(story);
+    const struct summary_rank *rank = story_end(story);
+    expect(rank, CAUSE_SYNC, (STEPS - 1) * WAIT);
+    expect(rank, CAUSE_LAUNCH, WAIT);
+    story_free(story);
+}
+
+static void small_gaps_are_python_that_launches(void **state)
+{
+    (void)state;
+    struct story *story = story_begin();
+    SPAN(story, .pid = MAIN, .what = SPAN_ITER, .start = 0, .end = 0);
+    for (uint64_t i = 0; i < 100000; i++)
+        story_kernel(story, i * 10 * US + 6 * US, i * 10 * US + 10 * US, 0);
+    story_mark(story, MARK_STEP, 500 * MS, 0, 0);
+    story_mark(story, MARK_STEP, 1000 * MS, 0, 0);
+    const struct summary_rank *rank = story_end(story);
+    expect(rank, CAUSE_LAUNCH, 600 * MS);
+    assert_int_equal(rank->compute_ns, 400 * MS);
+    assert_int_equal(story->summary.gap_total, 100000);
+    assert_int_equal(story->summary.gap_sizes[0].count, 100000);
+    story_free(story);
+}
+
+static void the_users_own_code_on_the_main_thread_transforms(void **state)
+{
+    (void)state;
+    struct story *story = story_begin();
+    story_frame(story, MAIN, 1, 0, "<module>", "/workser/train.py", 80);
+    story_frame(story, MAIN, 2, 1, "blur", "/workser/train.py", 12);
+    story_frame(story, MAIN, 3, 1, "_call_impl",
+                "/venv/lib/python3.11/site-packages/torch/nn/modules/module.py", 1700);
+    for (uint64_t i = 0; i < STEPS; i++) {
+        story_sample(story, MAIN, i * PERIOD, i * PERIOD + 20 * MS, 2, 1);
+        story_sample(story, MAIN, i * PERIOD + 20 * MS, i * PERIOD + 30 * MS, 3, 1);
+        story_sample(story, MAIN, i * PERIOD + 30 * MS, i * PERIOD + PERIOD, 2, 1);
+    }
+    bare_steps(story);
+    const struct summary_rank *rank = story_end(story);
+    expect(rank, CAUSE_TRANSFORM, STEPS * 20 * MS);
+    expect(rank, CAUSE_LAUNCH, STEPS * 10 * MS);
+    assert_string_equal(rank->causes[CAUSE_TRANSFORM].functions[0].function, "blur");
+    story_free(story);
+}
+
+static void nccl_that_spins_is_no_work(void **state)
+{
+    (void)state;
+    struct story *story = story_begin();
+    story_text(story, MAIN, RECORD_NAME, 5, "ncclDevKernel_AllReduce_Sum_f32_RING_LL");
+    for (uint64_t i = 0; i < STEPS; i++)
+        story_kernel(story, i * PERIOD + 10 * MS, i * PERIOD + 35 * MS, 5);
+    bare_steps(story);
+    const struct summary_rank *rank = story_end(story);
+    expect(rank, CAUSE_RANK, STEPS * 20 * MS); /* and 5 ms of it beside the kernel */
+    assert_int_equal(rank->communication_ns, STEPS * 25 * MS);
+    assert_int_equal(rank->compute_ns, STEPS * 10 * MS);
+    story_free(story);
+}
+
+static void checkpoints_and_validation_come_first(void **state)
+{
+    (void)state;
+    struct story *story = story_begin();
+    for (uint64_t i = 0; i < STEPS; i++) {
+        uint64_t at = i * PERIOD;
+        SPAN(story, .pid = MAIN, .what = SPAN_CHECKPOINT, .start = at, .end = at + 8 * MS);
+        SPAN(story, .pid = MAIN, .what = SPAN_VALIDATION, .start = at + 8 * MS,
+             .end = at + 20 * MS);
+        SPAN(story, .pid = MAIN, .what = SPAN_NEXT, .start = at + 10 * MS, .end = at + 15 * MS,
+             .batch = 1);
+    }
+    bare_steps(story);
+    const struct summary_rank *rank = story_end(story);
+    expect(rank, CAUSE_CHECKPOINT, STEPS * 8 * MS);
+    expect(rank, CAUSE_VALIDATION, STEPS * 12 * MS);
+    expect(rank, CAUSE_LAUNCH, STEPS * 10 * MS);
+    story_free(story);
+}
+
+static void a_loader_without_steps_validates(void **state)
+{
+    (void)state;
+    struct story *story = loop_begin("{\"workers\": 0}");
+    loop_steps(story);
+    uint64_t at = next_start(STEPS);
+    for (uint64_t i = 0; i < 4; i++)
+        SPAN(story, .pid = MAIN, .what = SPAN_NEXT, .start = at + i * 20 * MS,
+             .end = at + i * 20 * MS + 5 * MS, .batch = i, .loader = 2);
+    SPAN(story, .pid = MAIN, .what = SPAN_NEXT, .start = at + 80 * MS, .end = at + 81 * MS,
+         .batch = 4, .loader = 2, .flags = SPAN_ENDED_EPOCH);
+    const struct summary_rank *rank = story_end(story);
+    expect(rank, CAUSE_VALIDATION, 80 * MS);
+    expect(rank, CAUSE_COLLATE, STEPS * WAIT);
+    story_free(story);
+}
+
+static void time_that_others_took_on_the_cpu_is_contention(void **state)
+{
+    (void)state;
+    struct story *story = loop_begin("{\"kind\": \"torch\", \"workers\": 1}");
+    for (int i = 0; i < STEPS; i++) {
+        uint64_t start = next_start(i);
+        SPAN(story, .pid = WORKER, .what = SPAN_FETCH, .start = start, .end = start + WAIT,
+             .batch = (uint64_t)i, .cpu = RAN(0.25));
+        story_thread(story, WORKER, start, start + WAIT, 0.25, 0.75);
+    }
+    story_machine(story, 0, 500 * MS, 0.25, 3);
+    loop_steps(story);
+    const struct summary_rank *rank = story_end(story);
+    expect(rank, CAUSE_CONTENTION, STEPS * WAIT / 4 * 3);
+    story_free(story);
+}
+
+static void workers_that_stand_in_each_others_way_transform(void **state)
+{
+    (void)state;
+    struct story *story = loop_begin("{\"kind\": \"torch\", \"workers\": 1}");
+    for (int i = 0; i < STEPS; i++) {
+        uint64_t start = next_start(i);
+        SPAN(story, .pid = WORKER, .what = SPAN_FETCH, .start = start, .end = start + WAIT,
+             .batch = (uint64_t)i, .cpu = RAN(0.25));
+        story_thread(story, WORKER, start, start + WAIT, 0.25, 0.75);
+    }
+    story_machine(story, 0, 500 * MS, 4, 0.1);
+    loop_steps(story);
+    expect(story_end(story), CAUSE_TRANSFORM, STEPS * WAIT);
+    story_free(story);
+}
+
+static void recording_costs_are_our_own(void **state)
+{
+    (void)state;
+    struct story *story = story_begin();
+    for (uint64_t i = 0; i < STEPS; i++) {
+        struct record_cost cost = {.head = {RECORD_COST, 0, sizeof cost},
+                                   .start = BEGUN + i * PERIOD + 10 * MS,
+                                   .end = BEGUN + i * PERIOD + 13 * MS};
+        story_record(story, MAIN, cost.start, cost.end, &cost);
+    }
+    bare_steps(story);
+    expect(story_end(story), CAUSE_OVERHEAD, STEPS * 3 * MS);
+    story_free(story);
+}
+
+/* --- without a GPU -----------------------------------------------------------------------------*/
+
+static void without_a_gpu_the_rest_of_the_loop_computes(void **state)
+{
+    (void)state;
+    struct story *story = story_begin();
+    story_text(story, MAIN, RECORD_LOADER, LOADER, "{\"workers\": 0}");
+    SPAN(story, .pid = MAIN, .what = SPAN_ITER, .start = 0, .end = 1 * MS);
+    for (uint64_t i = 0; i < STEPS; i++) {
+        uint64_t at = 1 * MS + i * PERIOD;
+        SPAN(story, .pid = MAIN, .what = SPAN_NEXT, .start = at, .end = at + WAIT, .batch = i);
+        SPAN(story, .pid = MAIN, .what = SPAN_FETCH, .start = at + 1 * MS, .end = at + 21 * MS,
+             .batch = i, .cpu = RAN(0.75));
+        SPAN(story, .pid = MAIN, .what = SPAN_COLLATE, .start = at + 21 * MS, .end = at + 29 * MS,
+             .batch = i);
+        story_mark(story, MARK_STEP, at + PERIOD, 0, 0);
+    }
+    const struct summary_rank *rank = story_end(story);
+    assert_int_equal(story->summary.mode, WATCH_CPU);
+    expect(rank, CAUSE_START, 1 * MS);
+    expect(rank, CAUSE_FETCH, STEPS * 5 * MS);
+    expect(rank, CAUSE_TRANSFORM, STEPS * 15 * MS);
+    expect(rank, CAUSE_COLLATE, STEPS * 10 * MS);
+    assert_int_equal(rank->compute_ns, STEPS * 10 * MS);
+    assert_int_equal(rank->next_ns, STEPS * WAIT);
+    assert_int_equal(story->summary.gap_total, STEPS);
+    story_free(story);
+}
+
+static void a_filter_between_next_and_the_model_transforms(void **state)
+{
+    (void)state;
+    struct story *story = story_begin();
+    story_frame(story, MAIN, 1, 0, "<module>", "train.py", 80);
+    story_frame(story, MAIN, 2, 1, "denoise", "train.py", 12);
+    story_frame(story, MAIN, 3, 1, "_call_impl", "/x/site-packages/torch/nn/modules/module.py", 1);
+    for (uint64_t i = 0; i < STEPS; i++) {
+        uint64_t at = i * 100 * MS;
+        SPAN(story, .pid = MAIN, .what = SPAN_NEXT, .start = at, .end = at + 10 * MS, .batch = i,
+             .cpu = RAN(1));
+        story_sample(story, MAIN, at, at + 10 * MS, 1, 1);
+        story_sample(story, MAIN, at + 10 * MS, at + 40 * MS, 2, 1);
+        story_sample(story, MAIN, at + 40 * MS, at + 60 * MS, 3, 1);
+        SPAN(story, .pid = MAIN, .what = SPAN_BACKWARD, .start = at + 60 * MS, .end = at + 90 * MS);
+        story_sample(story, MAIN, at + 60 * MS, at + 100 * MS, 1, 1);
+        story_mark(story, MARK_STEP, at + 100 * MS, 0, 0);
+    }
+    const struct summary_rank *rank = story_end(story);
+    expect(rank, CAUSE_TRANSFORM, STEPS * 30 * MS);
+    assert_string_equal(rank->causes[CAUSE_TRANSFORM].functions[0].function, "denoise");
+    assert_int_equal(rank->compute_ns, STEPS * 60 * MS);
+    story_free(story);
+}
+
+static void a_pause_in_the_loop_is_an_accelerator_that_computes(void **state)
+{
+    (void)state;
+    struct story *story = story_begin();
+    story_frame(story, MAIN, 1, 0, "step", "train.py", 80);
+    for (uint64_t i = 0; i < STEPS; i++) {
+        uint64_t at = i * 100 * MS;
+        SPAN(story, .pid = MAIN, .what = SPAN_NEXT, .start = at, .end = at + 10 * MS, .batch = i);
+        story_sample(story, MAIN, at, at + 10 * MS, 1, 1);
+        story_sample(story, MAIN, at + 10 * MS, at + 100 * MS, 1, 0);
+        story_mark(story, MARK_STEP, at + 100 * MS, 0, 0);
+    }
+    assert_int_equal(story_end(story)->compute_ns, STEPS * 90 * MS);
+    story_free(story);
+}
+
+static void a_rank_that_stands_still_in_backward_waits_for_another(void **state)
+{
+    (void)state;
+    struct story *story = story_begin();
+    struct watch_process process = {
+        .pid = MAIN, .role = PROCESS_MAIN, .main = MAIN, .worker = -1, .rank = 1, .world = 2};
+    story_take(story,
+               &(struct watch_event){.type = EVENT_PROCESS, .pid = MAIN, .process = &process});
+    story_frame(story, MAIN, 1, 0, "train", "train.py", 80);
+    for (uint64_t i = 0; i < STEPS; i++) {
+        uint64_t at = i * 100 * MS;
+        SPAN(story, .pid = MAIN, .what = SPAN_NEXT, .start = at, .end = at + 10 * MS, .batch = i);
+        SPAN(story, .pid = MAIN, .what = SPAN_BACKWARD, .start = at + 20 * MS, .end = at + 60 * MS);
+        SPAN(story, .pid = MAIN, .what = SPAN_COLLECTIVE, .start = at + 60 * MS,
+             .end = at + 70 * MS);
+        story_sample(story, MAIN, at + 20 * MS, at + 60 * MS, 1, 0.25);
+        story_mark(story, MARK_STEP, at + 100 * MS, 0, 0);
+    }
+    const struct summary_rank *rank = story_end(story);
+    expect(rank, CAUSE_RANK, STEPS * 40 * MS);
+    assert_int_equal(rank->rank, 1);
+    story_free(story);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_worker_that_stands_still_is_reading),
+        cmocka_unit_test(a_worker_that_computes_is_one_too_few),
+        cmocka_unit_test(half_a_fetch_on_the_cpu_is_half_transforming),
+        cmocka_unit_test(workers_that_no_cpu_is_left_for_are_too_slow_each),
+        cmocka_unit_test(collating_and_sending_are_told_from_fetching),
+        cmocka_unit_test(one_slow_sample_holds_up_the_others),
+        cmocka_unit_test(the_first_batch_of_an_epoch_is_its_start),
+        cmocka_unit_test(what_a_copy_fills_is_the_copys),
+        cmocka_unit_test(a_gap_that_begins_in_a_synchronisation_is_its),
+        cmocka_unit_test(small_gaps_are_python_that_launches),
+        cmocka_unit_test(the_users_own_code_on_the_main_thread_transforms),
+        cmocka_unit_test(nccl_that_spins_is_no_work),
+        cmocka_unit_test(checkpoints_and_validation_come_first),
+        cmocka_unit_test(a_loader_without_steps_validates),
+        cmocka_unit_test(time_that_others_took_on_the_cpu_is_contention),
+        cmocka_unit_test(workers_that_stand_in_each_others_way_transform),
+        cmocka_unit_test(recording_costs_are_our_own),
+        cmocka_unit_test(without_a_gpu_the_rest_of_the_loop_computes),
+        cmocka_unit_test(a_filter_between_next_and_the_model_transforms),
+        cmocka_unit_test(a_pause_in_the_loop_is_an_accelerator_that_computes),
+        cmocka_unit_test(a_rank_that_stands_still_in_backward_waits_for_another),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
