@@ -8,7 +8,7 @@
 
 struct context_object {
     PyObject_HEAD struct stk_context *context;
-    PyObject *progress, *notice, *write_table, *open_tables; /* callables or None */
+    PyObject *progress, *notice, *write_table, *open_tables, *make_report; /* callables or None */
     PyObject *type, *value, *trace; /* what a hook raised; under Python's lock */
 };
 
@@ -187,6 +187,26 @@ static stk_status context_open_tables(void *user, const char *const *sources, ui
     return status;
 }
 
+/* make_report(runs, out); no runs: says whether it could. */
+static stk_status context_make_report(void *user, const char *const *runs, uint32_t run_count,
+                                      const char *out, struct stk_error *err)
+{
+    static const char *const none[1] = {NULL};
+    struct context_object *self = user;
+    struct convert_call call;
+    convert_enter(&call);
+    PyObject *paths = context_names(runs ? runs : none, run_count);
+    PyObject *name = convert_path(out), *result = NULL;
+    if (paths && name)
+        result = PyObject_CallFunction(self->make_report, "OO", paths, name);
+    stk_status status = result ? STK_OK : context_explain(out, err);
+    Py_XDECREF(result);
+    Py_XDECREF(name);
+    Py_XDECREF(paths);
+    convert_leave(&call);
+    return status;
+}
+
 static void context_dealloc(PyObject *object)
 {
     struct context_object *self = (struct context_object *)object;
@@ -196,6 +216,7 @@ static void context_dealloc(PyObject *object)
     Py_XDECREF(self->notice);
     Py_XDECREF(self->write_table);
     Py_XDECREF(self->open_tables);
+    Py_XDECREF(self->make_report);
     Py_XDECREF(self->type);
     Py_XDECREF(self->value);
     Py_XDECREF(self->trace);
@@ -205,11 +226,13 @@ static void context_dealloc(PyObject *object)
 
 static PyObject *context_new(PyTypeObject *type, PyObject *args, PyObject *named)
 {
-    static char *names[] = {"progress", "notice", "write_table", "open_tables", "command", NULL};
+    static char *names[] = {"progress",    "notice",  "write_table", "open_tables",
+                            "make_report", "command", NULL};
     PyObject *progress = Py_None, *notice = Py_None, *write_table = Py_None, *open_tables = Py_None;
+    PyObject *make_report = Py_None;
     int command = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, named, "|OOOOp:Context", names, &progress, &notice,
-                                     &write_table, &open_tables, &command))
+    if (!PyArg_ParseTupleAndKeywords(args, named, "|OOOOOp:Context", names, &progress, &notice,
+                                     &write_table, &open_tables, &make_report, &command))
         return NULL;
     struct context_object *self = (struct context_object *)PyType_GenericAlloc(type, 0);
     if (!self)
@@ -218,12 +241,14 @@ static PyObject *context_new(PyTypeObject *type, PyObject *args, PyObject *named
     self->notice = Py_NewRef(notice);
     self->write_table = Py_NewRef(write_table);
     self->open_tables = Py_NewRef(open_tables);
+    self->make_report = Py_NewRef(make_report);
     struct stk_hooks hooks = {
         .user = self, /* lives longer than the context it owns */
         .progress = context_progress,
         .notice = context_notice,
         .write_table = write_table == Py_None ? NULL : context_write_table,
         .open_tables = open_tables == Py_None ? NULL : context_open_tables,
+        .make_report = make_report == Py_None ? NULL : context_make_report,
     };
     if (command)
         stoker_hooks(&hooks);
@@ -257,7 +282,7 @@ static PyMethodDef context_methods[] = {
 };
 
 static PyType_Slot context_slots[] = {
-    {Py_tp_doc, "What the library calls back: progress, notices, tables."},
+    {Py_tp_doc, "What the library calls back: progress, notices, tables, reports."},
     {Py_tp_new, context_new},
     {Py_tp_dealloc, context_dealloc},
     {Py_tp_methods, context_methods},

@@ -19,7 +19,16 @@ import stoker.transforms  # noqa: E402
 PAGE = HERE.parent / "docs" / "api.md"
 
 # All else comes from these.
-CALLED = ("open", "Loader", "Pipeline", "Transform", "load_plugin", "pack_series", "rescale")
+CALLED = (
+    "open",
+    "Loader",
+    "Pipeline",
+    "Transform",
+    "load_plugin",
+    "pack_series",
+    "rescale",
+    "profile",
+)
 
 HEAD = """# The Python package
 
@@ -121,7 +130,7 @@ def page():
         parts.append(section(name, getattr(stoker, name)))
     parts.append("## stoker.transforms\n\n" + prose(inspect.getdoc(stoker.transforms)) + "\n")
     parts += [transform_section(kind) for kind in stoker.transforms.NAMED]
-    for name in ("Transform", "Pipeline", "PipelineResult", "load_plugin"):
+    for name in ("Transform", "Pipeline", "PipelineResult", "load_plugin", "profile"):
         parts.append(section(name, getattr(stoker, name)))
     parts.append("## stoker.errors\n\n" + prose(inspect.getdoc(stoker.errors)) + "\n")
     names = sorted(stoker.errors.__all__, key=lambda name: (name != "StokerError", name))

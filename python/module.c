@@ -8,6 +8,7 @@
 #include "device_function.h"
 #include "pack_function.h"
 #include "pipeline_type.h"
+#include "watch_function.h"
 
 struct core_state *core_state_of(PyObject *object)
 {
@@ -69,6 +70,12 @@ static PyMethodDef core_functions[] = {
      "Records what a GPU does: (device, nanoseconds a bin) -> a recording."},
     {"activity_read", activity_function_read, METH_O, "What a recording holds so far, as a dict."},
     {"activity_stop", activity_function_stop, METH_O, "Ends a recording."},
+    {"watch_open", watch_function_open, METH_VARARGS,
+     "Watches this process: (context, trace or None, bytes of it, stacks a second) -> a watch."},
+    {"watch_folder", watch_function_folder, METH_O, "Where the hook of a watch lies."},
+    {"watch_finish", watch_function_finish, METH_O,
+     "Ends watching: (run file as JSON, words for a terminal)."},
+    {"watch_close", watch_function_close, METH_O, "Removes the folder of a watch."},
     {"transforms", pipeline_transforms, METH_O, "The transforms that a context knows, as tuples."},
     {NULL, NULL, 0, NULL},
 };

@@ -25,6 +25,7 @@ from .dataset import Dataset, open
 from .errors import BadSampleError, MapError, StokerError
 from .loader import Loader
 from .pipeline import Pipeline, PipelineResult
+from .profile import profile
 from .scaler import Scaler
 from .series import PackedSeries, pack_series, rescale
 from .transforms import (
@@ -111,5 +112,6 @@ __all__ = [
     "load_plugin",
     "open",
     "pack_series",
+    "profile",
     "rescale",
 ]

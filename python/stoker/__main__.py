@@ -18,7 +18,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     0
     """
     from . import _core
-    from ._context import write_table
+    from ._context import make_report, write_table
     from ._device import add_folders
     from ._tables import open_tables
 
@@ -30,6 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     context = _core.Context(
         write_table=write_table if has_arrow else None,
         open_tables=open_tables if has_arrow else None,
+        make_report=make_report,
         command=True,
     )
     sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""The library's context of this process: progress bars, notices, tables."""
+"""The library's context of this process: progress bars, notices, tables, reports."""
 
 from __future__ import annotations
 
@@ -132,3 +132,13 @@ def write_table(path: str, columns: dict[str, Any]) -> None:
 
     arrays = {name: array(values) for name, values in columns.items()}
     pyarrow.parquet.write_table(pyarrow.table(arrays), path)
+
+
+def make_report(runs: list[str], out: str) -> None:
+    """Draws run files; without any, says whether it could."""
+    from . import report
+
+    if runs:
+        report.make(runs, out)
+    else:
+        report.check(out)

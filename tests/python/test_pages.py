@@ -96,10 +96,12 @@ def run_blocks(page, blocks, folder):
         for block in blocks
         if block.runs() or block.info == "output"
     ]
-    command = folder / "bin" / "stoker"
-    command.parent.mkdir()
-    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m stoker "$@"\n')
-    command.chmod(0o755)
+    programs = folder / "bin"
+    programs.mkdir()
+    for name, words in (("stoker", " -m stoker"), ("python", "")):
+        program = programs / name
+        program.write_text(f'#!/bin/sh\nexec "{sys.executable}"{words} "$@"\n')
+        program.chmod(0o755)
     (folder / "page.json").write_text(json.dumps([page, todo]))
     (folder / "runner.py").write_text(RUNNER)
     work = folder / "work"
@@ -107,7 +109,7 @@ def run_blocks(page, blocks, folder):
     return subprocess.run(
         [sys.executable, str(folder / "runner.py"), str(folder / "page.json")],
         cwd=work,
-        env=dict(os.environ, PATH=f"{command.parent}:{os.environ['PATH']}"),
+        env=dict(os.environ, PATH=f"{programs}:{os.environ['PATH']}"),
         capture_output=True,
         text=True,
         timeout=240,
