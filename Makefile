@@ -9,8 +9,8 @@ CTEST = ctest --output-on-failure --no-tests=error --timeout 60 -j $(JOBS)
 # Sanitizers reserve fixed ranges of addresses: where random placement can be switched off, it is.
 FIXED = $(shell setarch -R true 2> /dev/null && echo setarch -R)
 
-.PHONY: all help setup demo test test-unit test-asan test-tsan test-fuzz test-python fuzz gpu-test \
-        gpu-bench bench lint format wheel install clean
+.PHONY: all help setup demo bottleneck test test-unit test-asan test-tsan test-fuzz test-python \
+        fuzz gpu-test gpu-bench bench lint format wheel install clean
 .NOTPARALLEL:
 
 all: build/build.ninja ## the library and the command, C only: build/stoker, build/libstoker.*
@@ -25,6 +25,9 @@ setup: ## installs what is missing: system packages, .venv with the package; not
 
 demo: setup ## the usual loaders against Stoker, then a training run; prints the table
 	@$(PYTHON) examples/streaming/demo.py
+
+bottleneck: setup ## a slow training and a fast one under `stoker run`: build/bottleneck/report.html
+	@$(PYTHON) examples/bottleneck/run.py
 
 test: setup test-unit test-asan test-tsan test-fuzz test-python ## all tests, with set-up
 
@@ -46,7 +49,7 @@ test-fuzz: build/fuzz/build.ninja ## fuzz targets for FUZZ_SECONDS each (10)
 	@$(FIXED) tools/fuzz.sh build/fuzz $(FUZZ_SECONDS)
 
 test-python: setup all ## tests of the command, the package and the installed tree
-	@failed=0; for folder in cli python install; do \
+	@failed=0; for folder in cli python truth install; do \
 	    echo "pytest tests/$$folder"; $(PYTHON) -m pytest -q tests/$$folder || failed=1; \
 	done; exit $$failed
 
@@ -69,7 +72,7 @@ lint: setup ## formatting, include law, exports, both compilers with -Werror, Py
 	@tools/lint.sh $(JOBS)
 
 format: setup ## lays out C and Python as lint wants it
-	@find include src cli plugins python tests tools examples bench -name '*.[ch]' | \
+	@find include src inject cli plugins python tests tools examples bench -name '*.[ch]' | \
 	    xargs .venv/bin/clang-format -i
 	@.venv/bin/ruff check --quiet --fix --select I . && .venv/bin/ruff format --quiet .
 

@@ -14,7 +14,19 @@ import sys
 from bench import machine
 from bench.measure import ROOT
 
-NAMES = ["tensors", "tiny", "start", "memory", "index", "windows", "pack", "jpeg", "audio", "video"]
+NAMES = [
+    "tensors",
+    "tiny",
+    "start",
+    "memory",
+    "index",
+    "windows",
+    "pack",
+    "jpeg",
+    "audio",
+    "video",
+    "watch",
+]
 
 # columns that some benchmarks have: key of a row, title, unit
 MORE = [

@@ -1,0 +1,36 @@
+"""Workers make batches quickly, but each is a long list of small objects to pickle and unpickle."""
+
+import torch
+from planted import Accelerator, Ledger, arguments
+from torch.utils.data import DataLoader, Dataset
+
+
+class Words(Dataset):
+    def __len__(self):
+        return 80
+
+    def __getitem__(self, index):
+        return index
+
+
+def as_lists(samples):
+    return WORDS
+
+
+WORDS = [{"word": str(number), "at": (number, number + 1)} for number in range(15_000)]
+
+
+def main():
+    options = arguments()
+    torch.set_num_threads(1)
+    step = Accelerator(options.device, 0.015)
+    loader = DataLoader(Words(), batch_size=2, num_workers=1, collate_fn=as_lists)
+    ledger = Ledger("input/collate", options.device)
+    for _batch in ledger.epoch(loader):
+        with ledger.step():
+            step()
+    ledger.tell()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,236 @@
+"""What a script of the truth suite knows of itself: when it computed, and what it did in between.
+
+A script plants one cause and says at its end, as the last line on standard output, which share of
+the idle time that cause had. The share is measured here, by the script's own clock, so that it is
+known on a slow machine too.
+
+Devices: "cpu": a step is a pause, as an accelerator looks from the CPU; "cuda": a real kernel;
+"sim": the GPU of tests/sim_cuda, which is not there, but whose records are.
+"""
+
+import argparse
+import contextlib
+import functools
+import json
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+
+def arguments():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--device", choices=("cpu", "cuda", "sim"), default="cpu")
+    parser.add_argument("--ready", help="a file that is made when training begins")
+    parser.add_argument("--end", choices=("return", "exit", "raise", "kill"), default="return")
+    options = parser.parse_args()
+    options.place = "cuda" if options.device == "cuda" else "cpu"  # where tensors go
+    return options
+
+
+def burn(seconds):
+    """Uses so much CPU time of this thread, however long that takes."""
+    end = time.thread_time() + seconds
+    while time.thread_time() < end:
+        pass
+
+
+class Accelerator:
+    """A step of known length."""
+
+    def __init__(self, device, seconds):
+        self._device, self._seconds = device, seconds
+        self._cycles = round(seconds * _cycles_a_second()) if device == "cuda" else None
+
+    def __call__(self):
+        if self._device == "cpu":
+            time.sleep(self._seconds)
+        elif self._device == "sim":
+            sim_gpu().launch(self._seconds)
+        else:
+            import torch
+
+            torch.cuda._sleep(self._cycles)
+
+
+@functools.cache
+def sim_gpu():
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "sim_cuda"))
+    import sim_gpu as module
+
+    class Recorded(module.SimGpu):
+        kernels = []  # noqa: RUF012 -- one device
+
+        def _kernel(self, seconds, name, correlation, graph):
+            super()._kernel(seconds, name, correlation, graph)
+            self.kernels.append((self._free / 1e9 - seconds, self._free / 1e9))
+
+    return Recorded()
+
+
+def _cycles_a_second():
+    import torch
+
+    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    for cycles in (1_000_000, 100_000_000):  # the first one wakes the device
+        begin.record()
+        torch.cuda._sleep(cycles)
+        end.record()
+        end.synchronize()
+    return cycles / begin.elapsed_time(end) * 1000
+
+
+class Ledger:
+    """When the device computed, and what the time between belongs to.
+
+    planted: the cause that the script plants; it has the time that nothing else claims.
+    others: of that time, the shares that belong to other causes.
+    counted: only what during() says is idle; all other time is computing.
+    """
+
+    def __init__(self, planted, device="cpu", others=None, counted=False):
+        self._planted, self._others, self._counted = planted, others or {}, counted
+        self._steps, self._blocks = [], []
+        self._events = {"cuda": _DeviceEvents, "sim": _SimEvents}.get(device, lambda: None)()
+        self._begin = self._last = None
+
+    @contextlib.contextmanager
+    def step(self):
+        """What is inside keeps the device busy."""
+        start = self._events.begin() if self._events else self._now()
+        yield
+        self._steps.append((start, self._events.end() if self._events else self._now()))
+        self._now()
+
+    @contextlib.contextmanager
+    def during(self, cause):
+        """What is inside belongs to this cause, as far as the device is idle."""
+        start = self._now()
+        yield
+        self._blocks.append((start, self._now(), cause))
+
+    def epoch(self, loader):
+        """The loader's batches; its start and end are told apart from the waits for batches."""
+        start = self._now()
+        batches = iter(loader)
+        while True:
+            begin = start or self._now()
+            try:
+                batch = next(batches)
+            except StopIteration:
+                self._blocks.append((begin, self._now(), "input/start"))
+                return
+            if start:
+                self._blocks.append((begin, self._now(), "input/start"))
+                start = None
+            yield batch
+
+    def _now(self):
+        now = time.perf_counter()
+        self._begin = self._begin if self._begin is not None else now
+        self._last = now
+        return now
+
+    def tell(self, share=None, **more):
+        """Prints what was planted. share: of the idle seconds, where blocks cannot say it."""
+        end = self._last
+        if self._events:
+            self._steps = self._events.seconds(self._steps)
+            end = max(end, self._steps[-1][1])
+        shares, busy = self._shares(end)
+        if self._planted is None:
+            result = {"cause": None, "share": 0.0}
+        else:
+            result = {"cause": self._planted, "share": shares.get(self._planted, 0.0)}
+        if share:
+            result["share"] = share((1 - busy) * (end - self._begin))
+        print(json.dumps({**result, "busy": busy, "shares": shares, **more}), flush=True)
+
+    def _shares(self, end):
+        total = end - self._begin
+        if self._counted:
+            seconds = self._claimed([(self._begin, end)])
+            idle = sum(seconds.values())
+            return {cause: value / idle for cause, value in seconds.items()}, 1 - idle / total
+        gaps = _gaps(self._steps, self._begin, end)
+        idle = sum(stop - start for start, stop in gaps)
+        seconds = self._claimed(gaps)
+        rest = idle - sum(seconds.values())
+        for cause, share in self._others.items():
+            seconds[cause] = seconds.get(cause, 0.0) + share * rest
+        own = rest * (1 - sum(self._others.values()))
+        if self._planted is not None:
+            seconds[self._planted] = seconds.get(self._planted, 0.0) + own
+        return {cause: value / idle for cause, value in seconds.items()}, 1 - idle / total
+
+    def _claimed(self, gaps):
+        seconds = {}
+        for begin, end, cause in self._blocks:
+            over = sum(max(0.0, min(end, stop) - max(begin, start)) for start, stop in gaps)
+            seconds[cause] = seconds.get(cause, 0.0) + over
+        return seconds
+
+
+def _gaps(steps, begin, end):
+    gaps = []
+    for start, stop in sorted(steps):
+        if start > begin:
+            gaps.append((begin, start))
+        begin = max(begin, stop)
+    return [*gaps, (begin, end)] if end > begin else gaps
+
+
+class _DeviceEvents:
+    """Moments of the device's own clock, told as this process's."""
+
+    def __init__(self):
+        import torch
+
+        self._torch, self._zero = torch, torch.cuda.Event(enable_timing=True)
+        torch.cuda.synchronize()
+        self._zero.record()
+        self._zero.synchronize()
+        self._at = time.perf_counter()
+
+    def begin(self):
+        event = self._torch.cuda.Event(enable_timing=True)
+        event.record()
+        return event
+
+    end = begin
+
+    def seconds(self, pairs):
+        self._torch.cuda.synchronize()
+        return [tuple(self._at + self._zero.elapsed_time(e) / 1000 for e in pair) for pair in pairs]
+
+
+class _SimEvents:
+    """The same for a GPU that is not there: it has this process's clock, and knows its kernels."""
+
+    def __init__(self):
+        self._known = len(sim_gpu().kernels)
+
+    def begin(self):
+        return None
+
+    end = begin
+
+    def seconds(self, pairs):
+        return sim_gpu().kernels[self._known :]
+
+
+def ready(options):
+    """Says to the test that training begins."""
+    if options.ready:
+        open(options.ready, "w").close()
+
+
+def end(options):
+    """Ends as the test wants it: in order, or not."""
+    if options.end == "exit":
+        sys.exit(3)
+    if options.end == "raise":
+        raise RuntimeError("a fault in the middle of training")
+    if options.end == "kill":
+        os.kill(os.getpid(), signal.SIGKILL)
