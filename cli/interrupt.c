@@ -5,7 +5,7 @@
 
 #include "exit_status.h"
 
-static const int signals[INTERRUPT_SIGNALS] = {SIGINT, SIGTERM, SIGALRM, SIGPIPE};
+static const int signals[INTERRUPT_SIGNALS] = {SIGINT, SIGTERM, SIGALRM, SIGPIPE, SIGXFSZ};
 
 /* A handler has no other way to speak. Written by it, read by everybody. */
 static volatile sig_atomic_t pending;
@@ -31,8 +31,10 @@ static void handle(int number)
 static void take(struct sigaction *before)
 {
     for (int i = 0; i < INTERRUPT_SIGNALS; i++) {
-        /* No SA_RESTART: a write to a pipe that nobody reads must return. */
-        struct sigaction action = {.sa_handler = signals[i] == SIGPIPE ? SIG_IGN : handle};
+        /* No SA_RESTART: a write to a pipe that nobody reads must return. A file that may not grow
+         * further is an error like a full disk. */
+        int is_ignored = signals[i] == SIGPIPE || signals[i] == SIGXFSZ;
+        struct sigaction action = {.sa_handler = is_ignored ? SIG_IGN : handle};
         sigemptyset(&action.sa_mask);
         (void)sigaction(signals[i], &action, before ? &before[i] : NULL);
     }

@@ -7,7 +7,7 @@
 
 #include <signal.h>
 
-#define INTERRUPT_SIGNALS 4
+#define INTERRUPT_SIGNALS 5
 
 struct interrupt {
     struct sigaction before[INTERRUPT_SIGNALS];

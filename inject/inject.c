@@ -224,6 +224,7 @@ static int thread_end(void)
 static void in_child(void)
 {
     atomic_store(&inject.state, STATE_CHILD);
+    inject_sink_forget(&inject.recorder.sink);
 }
 
 static void at_exit(void)

@@ -7,15 +7,20 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "inject_clock.h"
 
 enum { CAPACITY_LEAST = 256 << 10, ALIGNMENT = 8, INTERRUPTED_MOST = 100 };
 
-/* The file, so large and with its space reserved. */
+/* The file, so large and with its space reserved. One that is larger than the program may make
+ * would end the program, by SIGXFSZ. */
 static int file_make(const char *path, uint64_t size, int *out)
 {
+    struct rlimit most;
+    if (!getrlimit(RLIMIT_FSIZE, &most) && most.rlim_cur < size)
+        return EFBIG;
     int fd = open(path, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
     if (fd < 0)
         return errno;
@@ -55,7 +60,7 @@ int inject_ring_open(struct inject_ring *ring, const char *folder, uint64_t capa
         return ENAMETOOLONG;
     (void)unlink(made); /* of a process with this number that was killed just here */
     int error = file_make(made, RING_HEADER + capacity, &fd);
-    while ((error == ENOSPC || error == EDQUOT) && capacity > CAPACITY_LEAST) {
+    while ((error == ENOSPC || error == EDQUOT || error == EFBIG) && capacity > CAPACITY_LEAST) {
         capacity /= 2;
         error = file_make(made, RING_HEADER + capacity, &fd);
     }

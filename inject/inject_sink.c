@@ -42,6 +42,12 @@ void inject_sink_close(struct inject_sink *sink)
     pthread_mutex_unlock(&sink->lock);
 }
 
+void inject_sink_forget(struct inject_sink *sink)
+{
+    pthread_mutex_init(&sink->lock, NULL);
+    sink->ring = (struct inject_ring){0};
+}
+
 /* --- one record each; under the lock ---------------------------------------------------------- */
 
 /* What is known to be missing is told as soon as there is room. */

@@ -51,5 +51,8 @@ uint64_t inject_sink_launches(struct inject_sink *sink);
 void inject_sink_check_graphs(struct inject_sink *sink, uint64_t launches);
 uint64_t inject_sink_records(struct inject_sink *sink);
 void inject_sink_close(struct inject_sink *sink);
+/* In a forked child: the ring is the parent's, which goes on writing to it, and its lock may have
+ * been held by a thread that is not here. Whatever CUPTI still hands over here goes nowhere. */
+void inject_sink_forget(struct inject_sink *sink);
 
 #endif

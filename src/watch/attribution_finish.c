@@ -190,6 +190,40 @@ static int32_t rank_of(struct attribution *attribution, uint32_t pid)
     return line ? line->facts.rank : -1;
 }
 
+/* A loader that the script makes anew each epoch is one: the same place, the same work. */
+static struct summary_loader *loader_alike(struct summary *out, const struct summary_loader *loader)
+{
+    for (size_t i = 0; loader->line && i < out->loader_count; i++) {
+        struct summary_loader *known = &out->loaders[i];
+        if (known->rank == loader->rank && known->line == loader->line &&
+            known->workers == loader->workers && known->batch_size == loader->batch_size &&
+            !strcmp(known->file, loader->file) && !strcmp(known->dataset, loader->dataset))
+            return known;
+    }
+    return NULL;
+}
+
+static void loader_join(struct summary_loader *known, const struct summary_loader *loader)
+{
+    known->epochs += loader->epochs;
+    known->handed_out += loader->handed_out;
+    known->starts += loader->starts;
+    known->next_ns += loader->next_ns;
+    known->start_ns += loader->start_ns;
+    known->fetch_ns += loader->fetch_ns;
+    known->fetch_cpu_ns += loader->fetch_cpu_ns;
+    known->collate_ns += loader->collate_ns;
+    known->send_ns += loader->send_ns;
+    known->idle_ns += loader->idle_ns;
+    known->pin_ns += loader->pin_ns;
+    known->opens += loader->opens;
+    known->opened_bytes += loader->opened_bytes;
+    if (loader->distinct_files > known->distinct_files)
+        known->distinct_files = loader->distinct_files;
+    if (loader->fetch_max_ns > known->fetch_max_ns)
+        known->fetch_max_ns = loader->fetch_max_ns;
+}
+
 static stk_status loaders_fill(struct attribution *attribution, struct summary *out,
                                struct stk_error *err)
 {
@@ -202,12 +236,16 @@ static stk_status loaders_fill(struct attribution *attribution, struct summary *
         const struct loader_facts *facts = &attribution->loaders[i];
         if (!facts->summary.handed_out && !facts->described)
             continue;
-        struct summary_loader *loader = &out->loaders[out->loader_count++];
-        *loader = facts->summary;
-        loader->rank = rank_of(attribution, facts->main);
-        loader->cpus = (int32_t)attribution->options.cpus;
-        loader->fetch_max_ns = facts->fetch_lengths.most;
-        loader->fetch_median_ns = durations_at(&facts->fetch_lengths, 0.5);
+        struct summary_loader loader = facts->summary;
+        loader.rank = rank_of(attribution, facts->main);
+        loader.cpus = (int32_t)attribution->options.cpus;
+        loader.fetch_max_ns = facts->fetch_lengths.most;
+        loader.fetch_median_ns = durations_at(&facts->fetch_lengths, 0.5);
+        struct summary_loader *known = loader_alike(out, &loader);
+        if (known)
+            loader_join(known, &loader);
+        else
+            out->loaders[out->loader_count++] = loader;
     }
     return STK_OK;
 }

@@ -163,6 +163,13 @@ static int file_is_torchs(const char *file)
     return torch && strncmp(torch, "/torch/utils/data/", 18) != 0;
 }
 
+static int file_waits(const char *file)
+{
+    const char *slash = strrchr(file, '/');
+    return slash && !call_file_is_users(file) &&
+           (!strcmp(slash, "/queue.py") || !strcmp(slash, "/threading.py"));
+}
+
 static stk_status frames_room(struct call_frames *frames, uint32_t number, struct stk_error *err)
 {
     if (number < frames->count)
@@ -186,7 +193,7 @@ stk_status call_tree_frame(struct call_tree *tree, struct call_frames *frames,
         return STK_OK;
     stk_status status = frames_room(frames, record->id, err);
     struct call_frame parent = call_tree_find(frames, record->parent);
-    struct call_frame frame = {.node = parent.node, .flags = parent.flags};
+    struct call_frame frame = {.node = parent.node, .flags = parent.flags & ~(uint32_t)FRAME_WAITS};
     struct call_place place = {.line = record->line};
     uint32_t number = 0;
     if (!status)
@@ -203,6 +210,7 @@ stk_status call_tree_frame(struct call_tree *tree, struct call_frames *frames,
     const char *file = call_tree_text(tree, place.file);
     int users = call_file_is_users(file);
     frame.flags |= (users ? FRAME_USER : 0u) | (file_is_torchs(file) ? FRAME_TORCH : 0u);
+    frame.flags |= file_waits(file) ? FRAME_WAITS : 0u;
     frame.place = users || !(parent.flags & FRAME_USER) ? number : parent.place;
     frames->frames[record->id] = frame;
     return STK_OK;

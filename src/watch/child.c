@@ -12,10 +12,10 @@
 #include "base/fail.h"
 #include "base/memory.h"
 
-/* The first ones are passed on. */
-static const int signals[CHILD_SIGNALS] = {SIGINT,  SIGQUIT, SIGTERM, SIGHUP,
-                                           SIGUSR1, SIGUSR2, SIGPIPE, SIGCHLD};
-#define PASSED_ON 6
+/* The first ones are passed on; the next two are ignored, for what we write must not end us. */
+static const int signals[CHILD_SIGNALS] = {SIGINT,  SIGQUIT, SIGTERM, SIGHUP, SIGUSR1,
+                                           SIGUSR2, SIGPIPE, SIGXFSZ, SIGCHLD};
+enum { PASSED_ON = 6, AT_PIPE = 6, AT_SIZE = 7 };
 
 /* Whom the handler passes signals on to; 0: nobody. A handler has no other way to know. Written by
  * child_start and child_wait, while no handler of ours can read a pid that is not ours any more. */
@@ -42,7 +42,7 @@ static void take_signals(struct child *child)
             action.sa_sigaction = pass_on;
             action.sa_flags |= SA_SIGINFO;
         } else {
-            action.sa_handler = signals[i] == SIGPIPE ? SIG_IGN : SIG_DFL;
+            action.sa_handler = signals[i] == SIGCHLD ? SIG_DFL : SIG_IGN;
         }
         sigemptyset(&action.sa_mask);
         (void)sigaction(signals[i], &action, NULL);
@@ -57,22 +57,17 @@ static void give_signals_back(struct child *child)
     child->kept = 0;
 }
 
-static int ignored(int number)
-{
-    struct sigaction action;
-    return !sigaction(number, NULL, &action) && action.sa_handler == SIG_IGN;
-}
-
 /* Signals that the command must find in their default action though they are ignored here. Handled
  * ones are reset by exec. Python ignores SIGPIPE and SIGXFSZ for itself: where both are ignored it
  * was Python, where one is, the user. */
 static void default_signals(const struct child *child, sigset_t *out)
 {
-    int pipe_ignored = child->before[PASSED_ON].sa_handler == SIG_IGN;
+    int pipe_ignored = child->before[AT_PIPE].sa_handler == SIG_IGN;
+    int size_ignored = child->before[AT_SIZE].sa_handler == SIG_IGN;
     sigemptyset(out);
-    if (!pipe_ignored || ignored(SIGXFSZ))
+    if (!pipe_ignored || size_ignored)
         sigaddset(out, SIGPIPE);
-    if (pipe_ignored && ignored(SIGXFSZ))
+    if (!size_ignored || pipe_ignored)
         sigaddset(out, SIGXFSZ);
 }
 

@@ -13,7 +13,7 @@
 #include "stoker/error.h"
 #include "stoker/watch.h"
 
-#define CHILD_SIGNALS 8
+#define CHILD_SIGNALS 9
 
 struct child {
     pid_t pid; /* 0: none */

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -20,6 +21,7 @@
 #define LIST_EVERY 10
 #define SETTLE_EVERY 20
 #define PCIE_EVERY 40
+#define ROOM_LEAST ((uint64_t)1 << 20)
 /* Writers look for the end of watching once a second. */
 #define STOP_PATIENCE_NS UINT64_C(1600000000)
 
@@ -123,6 +125,17 @@ static void look_at_devices(struct collect *collect, uint64_t now)
     }
 }
 
+/* A process that finds no room for its ring says nothing, so it is said here. */
+static void look_at_room(struct collect *collect)
+{
+    struct statvfs about;
+    if (fstatvfs(collect->options.folder, &about) || about.f_blocks == 0 ||
+        (uint64_t)about.f_bavail * about.f_frsize >= ROOM_LEAST)
+        return;
+    take_notice(collect, "The place where watched processes write what they tell was full: what "
+                         "some of them did is missing. Free memory in /dev/shm, or set TMPDIR.");
+}
+
 static void settle(struct collect *collect, uint64_t upto)
 {
     if (collect->failed || upto <= collect->settled)
@@ -166,8 +179,10 @@ void collect_round(struct collect *collect, uint64_t now)
         host_sample_threads(&collect->host, now);
         if (round % USE_EVERY == 0)
             host_sample_use(&collect->host, now);
-        if (round % LIST_EVERY == 0)
+        if (round % LIST_EVERY == 0) {
             host_sample_list(&collect->host, now);
+            look_at_room(collect);
+        }
         if (round % DEVICE_EVERY == 0)
             look_at_devices(collect, now);
         if (round % USE_EVERY == 0)

@@ -96,6 +96,10 @@ stk_status excerpt_add(struct excerpt *excerpt, const struct excerpt_lane *lane,
                        const struct excerpt_slice *slice, struct stk_error *err)
 {
     stk_status status = STK_OK;
+    if (!excerpt->pid && excerpt->loop_start)
+        excerpt->pid = lane->pid;
+    if (lane->pid != excerpt->pid)
+        return STK_OK;
     for (int i = 0; !status && i < EXCERPT_WINDOWS; i++) {
         struct excerpt_window *window = &excerpt->windows[i];
         if (window->end && slice->start < window->end && slice->end > window->start)
@@ -126,7 +130,8 @@ static char *lane_name(const struct excerpt_lane *lane)
 {
     char name[64];
     if (lane->kind == LANE_STREAM)
-        snprintf(name, sizeof name, "GPU, stream %u", lane->number);
+        snprintf(name, sizeof name, "GPU %u, stream %u", lane->number >> 24,
+                 lane->number & 0xffffffu);
     else if (lane->kind == LANE_COPIES)
         snprintf(name, sizeof name, "copies");
     else if (lane->kind == LANE_IDLE)

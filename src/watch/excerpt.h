@@ -14,6 +14,7 @@
 #define EXCERPT_SLICES 400 /* of one lane; then they are joined */
 #define EXCERPT_LENGTH UINT64_C(3000000000)
 #define EXCERPT_NAME 40
+#define EXCERPT_STREAM(device, stream) ((device) << 24 | ((stream)&0xffffffu))
 
 enum excerpt_kind { /* in the order of the picture */
                     LANE_STREAM,
@@ -29,7 +30,7 @@ struct excerpt_slice {
 };
 struct excerpt_lane {
     enum excerpt_kind kind;
-    uint32_t pid, number; /* stream or worker */
+    uint32_t pid, number; /* EXCERPT_STREAM, or the worker */
     struct excerpt_slice *slices;
     size_t count, cap;
 };
@@ -40,6 +41,7 @@ struct excerpt {
         size_t lane_count;
     } windows[EXCERPT_WINDOWS]; /* [0] is the latest */
     uint64_t loop_start, next_age;
+    uint32_t pid; /* one rank is in the picture: the first that tells something */
 };
 
 /* The loop goes on at a moment; `latest` is the latest that was heard of: a window begins there. */

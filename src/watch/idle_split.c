@@ -19,10 +19,9 @@ void idle_split_begin(struct idle_split *split)
 {
     const struct rank_line *rank = split->main->rank;
     const struct time_list *devices[SPLIT_DEVICES] = {
-        [SPLIT_COPY] = &rank->copies_in,
-        [SPLIT_TALK] = &rank->talks,
-        [SPLIT_COST] = &rank->costs,
-        [SPLIT_YIELD] = &rank->yields,
+        [SPLIT_COPY] = &rank->copies_in,     [SPLIT_TALK] = &rank->talks,
+        [SPLIT_COST] = &rank->costs,         [SPLIT_YIELD] = &rank->yields,
+        [SPLIT_AHEAD] = &split->main->ahead,
     };
     for (int i = 0; i < SPAN_KINDS; i++)
         split->spans[i] = (struct split_cursor){&split->main->spans[i], 0};
@@ -217,6 +216,27 @@ double split_foreign(const struct idle_split *split, uint64_t start, uint64_t en
     return foreign / (foreign + (own > 0 ? own : 0));
 }
 
+int split_cut(const struct split_moment *whole, uint64_t *from, uint64_t upto,
+              struct split_moment *part)
+{
+    upto = upto < whole->end ? upto : whole->end;
+    if (upto <= *from)
+        return 0;
+    *part = *whole;
+    part->start = *from;
+    part->end = upto;
+    double length = (double)(whole->end - whole->start);
+    uint64_t before = (uint64_t)((double)whole->idle * (double)(*from - whole->start) / length);
+    uint64_t after = (uint64_t)((double)whole->idle * (double)(upto - whole->start) / length);
+    if (whole->idle == whole->end - whole->start) { /* exact, where doubles would round */
+        before = *from - whole->start;
+        after = upto - whole->start;
+    }
+    part->idle = (upto == whole->end ? whole->idle : after) - before;
+    *from = upto;
+    return 1;
+}
+
 /* --- time outside next() -----------------------------------------------------------------------*/
 
 /* How much of a sample a kind of span covers, and what the thread ran of it by the span's word. */
@@ -250,35 +270,29 @@ static double sample_ran(const struct process_line *line, const struct host_samp
     return share < 1 ? share : 1;
 }
 
-/* How much of a sample is the user's own code that ran. One that reaches out of [start, end) tells
- * of several things at once: it ran, or it did not. */
-static double sample_user(const struct idle_split *split, const struct host_sample *sample,
-                          uint64_t start, uint64_t end)
-{
-    if (sample->flags & FRAME_TORCH || sample->cpu == CPU_UNKNOWN)
-        return 0;
-    double share = sample_ran(split->main, sample);
-    if (sample->start >= start && sample->end <= end)
-        return share;
-    return share < RAN_MOSTLY ? 0 : 1;
-}
-
 /* The share of [start, end) in which the loop's thread ran code of the user's: not under torch, by
- * the stacks of moments in it; where there is none, by the next one. */
+ * its stacks. A sample that reaches out of it tells of several things at once: it ran, or it did
+ * not; and the last one, whose stack is of a later moment, was where the one before it was. */
 static double user_ran(const struct idle_split *split, uint64_t start, uint64_t end)
 {
     const struct time_list *samples = &split->main->samples;
     double user = 0, all = 0;
+    int torch = -1;
     for (size_t i = time_list_after(samples, start); i < samples->count; i++) {
         const struct host_sample *sample = time_list_at(samples, i);
-        double weight = place_weight(sample, start, end, SIDE_ALL);
-        if (sample->end > end && weight <= 0) {
-            if (all <= 0 && sample->start < end)
-                return sample_user(split, sample, start, end);
+        if (sample->start >= end)
             break;
-        }
-        all += weight;
-        user += weight * sample_user(split, sample, start, end);
+        int later = sample->end > end && !(sample->flags & SAMPLE_JOINED);
+        if (!later || torch < 0)
+            torch = (sample->flags & FRAME_TORCH) != 0;
+        if (sample->cpu == CPU_UNKNOWN)
+            continue;
+        double share = sample_ran(split->main, sample);
+        if (sample->start < start || sample->end > end)
+            share = share < RAN_MOSTLY ? 0 : 1;
+        double part = (double)stretch_overlap(sample->start, sample->end, start, end);
+        all += part;
+        user += torch ? 0 : part * share;
     }
     return all > 0 ? user / all : 0;
 }
@@ -327,7 +341,7 @@ static void launch_split(struct idle_split *split, const struct split_moment *mo
     stood = stood < 0.1 ? 0 : stood < left ? stood : left;
     if (stood > 0) {
         gil = others_ran(split, moment->start, moment->end);
-        gil = gil < stood ? gil : stood;
+        gil = gil > stood / 2 ? stood : gil; /* whoever runs most of the time holds it */
     }
     double block = use.block < stood - gil ? use.block : stood - gil;
     const struct split_part parts[] = {{CAUSE_TRANSFORM, user, main, SIDE_RAN},
@@ -401,11 +415,50 @@ static void step_split(struct idle_split *split, const struct split_moment *mome
     split_give(split, moment, parts, sizeof parts / sizeof parts[0]);
 }
 
+/* The share of a moment in which the loop's thread waited in a queue, by its stacks. */
+static double queue_waited(const struct idle_split *split, uint64_t start, uint64_t end)
+{
+    const struct time_list *samples = &split->main->samples;
+    double waited = 0, all = 0;
+    for (size_t i = time_list_after(samples, start); i < samples->count; i++) {
+        const struct host_sample *sample = time_list_at(samples, i);
+        if (sample->start >= end)
+            break;
+        double part = (double)stretch_overlap(sample->start, sample->end, start, end);
+        all += part;
+        waited += sample->flags & FRAME_WAITS ? part : 0;
+    }
+    return all > 0 ? waited / all : 0;
+}
+
+/* Another thread reads ahead: the loop waits where it stands in a queue, for what that thread's
+ * next() waits for. Returns 0: it does not wait; else *moment is what is left of it. */
+static int ahead_split(struct idle_split *split, struct split_moment *moment)
+{
+    double waited = queue_waited(split, moment->start, moment->end);
+    uint64_t from = moment->start;
+    struct split_moment part;
+    uint64_t upto = from + (uint64_t)(waited * (double)(moment->end - from));
+    if (!split_cut(moment, &from, upto, &part))
+        return 0;
+    part.spans[SPAN_NEXT] = moment->devices[SPLIT_AHEAD];
+    if (part.spans[SPAN_NEXT])
+        input_split(split, &part);
+    else
+        split_give_all(split, &part, CAUSE_TRANSFORM, split->main, SIDE_OTHERS);
+    struct split_moment whole = *moment;
+    if (split_cut(&whole, &from, whole.end, moment))
+        return 1;
+    moment->start = moment->end;
+    return 1;
+}
+
 /* --- one moment --------------------------------------------------------------------------------*/
 
-static void moment_split(struct idle_split *split, const struct split_moment *moment)
+static void moment_split(struct idle_split *split, struct split_moment *moment)
 {
     const struct process_line *main = split->main;
+    uint64_t end = moment->end;
     if (moment->devices[SPLIT_YIELD])
         split_give_all(split, moment, ACCOUNT_PROFILED, NULL, SIDE_ALL);
     else if (moment->spans[SPAN_COMPILE])
@@ -418,6 +471,8 @@ static void moment_split(struct idle_split *split, const struct split_moment *mo
         split_give_all(split, moment, CAUSE_START, main, SIDE_ALL);
     else if (moment->spans[SPAN_NEXT])
         input_split(split, moment);
+    else if (main->ahead.count && ahead_split(split, moment) && moment->start == end)
+        return;
     else if (split->mode == WATCH_GPU)
         device_split(split, moment);
     else

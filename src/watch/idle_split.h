@@ -19,7 +19,7 @@ struct split_cursor {
     size_t at;
 };
 
-enum split_device { SPLIT_COPY, SPLIT_TALK, SPLIT_COST, SPLIT_YIELD, SPLIT_DEVICES };
+enum split_device { SPLIT_COPY, SPLIT_TALK, SPLIT_COST, SPLIT_YIELD, SPLIT_AHEAD, SPLIT_DEVICES };
 
 struct idle_split {
     /* to be set */
@@ -67,6 +67,9 @@ struct split_moment {
     const struct host_span *spans[SPAN_KINDS]; /* that go on; NULL: none */
     const void *devices[SPLIT_DEVICES];
 };
+/* The part of a moment from *from to upto, with its idle time; *from moves on. 0: there is none. */
+int split_cut(const struct split_moment *whole, uint64_t *from, uint64_t upto,
+              struct split_moment *part);
 /* Shares out the idle time of [start, end) by weight, exactly. */
 void split_give(struct idle_split *split, const struct split_moment *moment,
                 const struct split_part *parts, size_t count);

@@ -4,7 +4,8 @@
 #define SLOW_LEAST UINT64_C(20000000) /* and no shorter than that */
 #define STOOD_LEAST 0.08              /* a worker that stood still less than that computed */
 #define THREADS_LEAST 0.3             /* of a CPU: less is our own thread, or the one that sends */
-#define LOOK_BACK 64                  /* batches of one worker */
+#define CONTENTION_MUCH 0.2
+#define LOOK_BACK 64 /* batches of one worker */
 
 /* Where the batch that next() waits for was, in order of time. 0: not known. */
 struct batch_way {
@@ -108,19 +109,30 @@ static int fetch_is_slow(const struct idle_split *split, const struct host_span 
 
 /* --- fetching ----------------------------------------------------------------------------------*/
 
-/* What a process ran, by all its threads: libraries may decode in threads of their own. */
-static double process_ran(const struct process_line *line, uint64_t start, uint64_t end)
+/* What a process ran and would have run, by all its threads: libraries may decode in threads of
+ * their own, and batches are sent by another one. May be more than 1. */
+struct process_use {
+    double ran, delay;
+};
+
+static struct process_use process_use(const struct process_line *line, uint64_t start, uint64_t end)
 {
-    double ran = 0, looked = 0;
+    struct process_use sum = {0};
+    double looked = 0;
     for (size_t i = time_list_after(&line->uses, start); i < line->uses.count; i++) {
         const struct host_look *use = time_list_at(&line->uses, i);
         if (use->start >= end)
             break;
         double part = (double)stretch_overlap(use->start, use->end, start, end);
         looked += part;
-        ran += part * (double)use->cpu / (double)(use->end - use->start);
+        sum.ran += part * (double)use->cpu / (double)(use->end - use->start);
+        sum.delay += part * (double)use->delay / (double)(use->end - use->start);
     }
-    return looked > 0 ? ran / looked : 0;
+    if (looked > 0) {
+        sum.ran /= looked;
+        sum.delay /= looked;
+    }
+    return sum;
 }
 
 /* How a fetch was spent: it ran, it wanted to run and others did, it stood still. */
@@ -134,7 +146,7 @@ static struct fetch_use fetch_use(const struct idle_split *split, const struct p
     struct host_use use = process_line_use(line, fetch->start, fetch->end);
     double told = host_span_cpu(fetch), ran = told < 0 ? use.known ? use.cpu : 1 : told;
     if (line != split->main) {
-        double threads = process_ran(line, fetch->start, fetch->end);
+        double threads = process_use(line, fetch->start, fetch->end).ran;
         ran = threads > ran + THREADS_LEAST ? threads : ran;
     }
     ran = ran < 1 ? ran : 1;
@@ -147,17 +159,30 @@ static struct fetch_use fetch_use(const struct idle_split *split, const struct p
     return shares;
 }
 
-/* What other programs took from a fetch that began before the wait shortens the wait as well: of
- * all of it, the share that would not have been. */
+/* Of a wait for a fetch, the share that would not have been without other programs: what they took
+ * from it, before the wait too; and all of it, where the workers would have been in time. */
+static double fetch_contention(const struct idle_split *split, const struct process_line *worker,
+                               const struct host_span *fetch, uint64_t wait)
+{
+    struct fetch_use use = fetch_use(split, worker, fetch);
+    double length = (double)(fetch->end - fetch->start), saved = use.contention * length;
+    const struct loader_facts *loader = split_loader(split, fetch->loader);
+    if (loader && use.contention > CONTENTION_MUCH && loader->summary.workers > 0) {
+        uint64_t period = durations_at(&loader->distances, 0.5);
+        uint64_t waited = durations_at(&loader->next_lengths, 0.5);
+        double step = period > waited ? (double)(period - waited) : 0;
+        if (length - saved < step * loader->summary.workers)
+            return 1;
+    }
+    return saved < (double)wait ? saved / (double)wait : 1;
+}
+
 static double way_contention(const struct idle_split *split, const struct host_span *next,
                              const struct batch_way *way)
 {
-    if (way->fetch->end <= next->start)
-        return 0;
-    double saved = fetch_use(split, way->worker, way->fetch).contention *
-                   (double)(way->fetch->end - way->fetch->start);
-    double wait = (double)(next->end - next->start);
-    return saved < wait ? saved / wait : 1;
+    return way->fetch->end <= next->start
+               ? 0
+               : fetch_contention(split, way->worker, way->fetch, next->end - next->start);
 }
 
 /* contention: of the moment; < 0: as much as the fetch had. */
@@ -221,7 +246,7 @@ static int workers_give(struct idle_split *split, const struct split_moment *mom
 /* A loader that works in threads of this process: by what they ran. */
 static void threads_give(struct idle_split *split, const struct split_moment *moment)
 {
-    double ran = process_ran(split->main, moment->start, moment->end);
+    double ran = process_use(split->main, moment->start, moment->end).ran;
     ran = ran > 0.5 ? 1 : ran;
     const struct split_part parts[] = {{CAUSE_FETCH, 1 - ran, split->main, SIDE_OTHERS},
                                        {CAUSE_TRANSFORM, ran, split->main, SIDE_OTHERS}};
@@ -230,35 +255,13 @@ static void threads_give(struct idle_split *split, const struct split_moment *mo
 
 /* --- next() ------------------------------------------------------------------------------------*/
 
-/* The part of [start, end) before a moment. Returns 0: there is none. */
-static int moment_cut(const struct split_moment *whole, uint64_t *from, uint64_t upto,
-                      struct split_moment *part)
-{
-    upto = upto < whole->end ? upto : whole->end;
-    if (upto <= *from)
-        return 0;
-    *part = *whole;
-    part->start = *from;
-    part->end = upto;
-    double length = (double)(whole->end - whole->start);
-    uint64_t before = (uint64_t)((double)whole->idle * (double)(*from - whole->start) / length);
-    uint64_t after = (uint64_t)((double)whole->idle * (double)(upto - whole->start) / length);
-    if (whole->idle == whole->end - whole->start) { /* exact, where doubles would round */
-        before = *from - whole->start;
-        after = upto - whole->start;
-    }
-    part->idle = (upto == whole->end ? whole->idle : after) - before;
-    *from = upto;
-    return 1;
-}
-
 /* Handing over, of which other programs may have held up some. */
 static void hand_give(struct idle_split *split, const struct split_moment *moment,
                       const struct process_line *line, double contention)
 {
-    struct host_use use = process_line_use(line, moment->start, moment->end);
-    double own =
-        use.delay > 0 ? use.delay * split_foreign(split, moment->start, moment->end, use.cpu) : 0;
+    struct process_use use = process_use(line, moment->start, moment->end);
+    double delay = use.delay < 1 ? use.delay : 1;
+    double own = delay > 0 ? delay * split_foreign(split, moment->start, moment->end, use.ran) : 0;
     contention = own > contention ? own : contention;
     const struct split_part parts[] = {{CAUSE_CONTENTION, contention, NULL, SIDE_ALL},
                                        {CAUSE_COLLATE, 1 - contention, line, SIDE_ALL}};
@@ -279,15 +282,14 @@ static void way_share(struct idle_split *split, const struct split_moment *momen
         const struct host_span *fetch = time_list_at(fetches, i);
         if (fetch->start >= moment->end)
             break;
-        if (moment_cut(moment, &from, fetch->start, &part))
+        if (split_cut(moment, &from, fetch->start, &part))
             hand_give(split, &part, hander, way->contention);
-        if (!moment_cut(moment, &from, fetch->end, &part))
+        if (!split_cut(moment, &from, fetch->end, &part))
             continue;
         struct fetch_use use = fetch_use(split, way->worker, fetch);
         double rest = use.ran + use.stood;
-        double saved = use.contention * (double)(fetch->end - fetch->start);
-        double wait = (double)(part.end - part.start);
-        double contention = rest <= 0 || saved >= wait ? 1 : saved / wait;
+        double contention =
+            rest > 0 ? fetch_contention(split, way->worker, fetch, part.end - part.start) : 1;
         contention = contention > way->contention ? contention : way->contention;
         double left = 1 - contention;
         double scale = rest > 0 ? left * (1 - ran) / rest : 0;
@@ -298,7 +300,7 @@ static void way_share(struct idle_split *split, const struct split_moment *momen
             {ACCOUNT_WORKER_CPU, use.ran * scale, way->worker, SIDE_RAN}};
         split_give(split, &part, parts, 4);
     }
-    if (moment_cut(moment, &from, moment->end, &part))
+    if (split_cut(moment, &from, moment->end, &part))
         hand_give(split, &part, hander, way->contention);
 }
 
@@ -307,21 +309,21 @@ static void way_give(struct idle_split *split, const struct split_moment *moment
 {
     struct split_moment part;
     uint64_t from = moment->start;
-    if (moment_cut(moment, &from, way->fetch->start, &part) && !workers_give(split, &part))
+    if (split_cut(moment, &from, way->fetch->start, &part) && !workers_give(split, &part))
         split_give_all(split, &part, CAUSE_OTHER, split->main, SIDE_ALL);
-    if (moment_cut(moment, &from, way->fetch->end, &part)) {
+    if (split_cut(moment, &from, way->fetch->end, &part)) {
         if (fetch_is_slow(split, next, way))
             split_give_all(split, &part, CAUSE_SLOW_SAMPLE, way->worker, SIDE_ALL);
         else
             fetch_give(split, &part, way->worker, way->fetch, way->contention);
     }
-    if (moment_cut(moment, &from, way->collated, &part))
+    if (split_cut(moment, &from, way->collated, &part))
         hand_give(split, &part, way->worker, way->contention);
-    if (moment_cut(moment, &from, way->sent, &part))
+    if (split_cut(moment, &from, way->sent, &part))
         way_share(split, &part, way, way->worker, way->send ? host_span_cpu(way->send) : -1);
-    if (moment_cut(moment, &from, way->pinned, &part))
+    if (split_cut(moment, &from, way->pinned, &part))
         split_give_all(split, &part, CAUSE_GIL, split->main, SIDE_ALL);
-    if (moment_cut(moment, &from, moment->end, &part))
+    if (split_cut(moment, &from, moment->end, &part))
         way_share(split, &part, way, split->main, host_span_cpu(next));
 }
 
@@ -367,8 +369,8 @@ void input_split(struct idle_split *split, const struct split_moment *moment)
     uint64_t steady = loader ? durations_at(&loader->next_lengths, 0.5) : 0;
     uint64_t from = moment->start;
     struct split_moment part;
-    if (moment_cut(moment, &from, next->end - (steady < length ? steady : length), &part))
+    if (split_cut(moment, &from, next->end - (steady < length ? steady : length), &part))
         split_give_all(split, &part, CAUSE_START, split->main, SIDE_ALL);
-    if (moment_cut(moment, &from, moment->end, &part))
+    if (split_cut(moment, &from, moment->end, &part))
         steady_give(split, &part, next);
 }

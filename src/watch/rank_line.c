@@ -6,7 +6,7 @@
 
 /* --- taking ------------------------------------------------------------------------------------*/
 
-static stk_status span_add(struct process_line *line, const struct record_span *span,
+static stk_status span_add(struct time_list *list, const struct record_span *span,
                            struct stk_error *err)
 {
     struct host_span item = {.start = span->start,
@@ -14,7 +14,7 @@ static stk_status span_add(struct process_line *line, const struct record_span *
                              .loader = (uint32_t)span->a,
                              .flags = span->head.flags,
                              .batch = span->b};
-    return time_list_add(&line->spans[span->what], &item, sizeof item, err);
+    return time_list_add(list, &item, sizeof item, err);
 }
 
 stk_status process_line_span(struct process_line *line, const struct record_span *span,
@@ -22,12 +22,14 @@ stk_status process_line_span(struct process_line *line, const struct record_span
 {
     if (span->what >= SPAN_KINDS || span->end < span->start)
         return STK_OK;
-    /* The pin thread is not the loop, and is looked at; so are Stoker's own threads. */
-    int anywhere = span->what == SPAN_PIN || span->what == SPAN_STAGE || !line->rank;
+    /* What is not the loop is left out, but for the pin thread, for Stoker's own, and for a thread
+     * that reads ahead. */
+    int anywhere = span->what == SPAN_PIN || span->what == SPAN_STAGE || !line->rank ||
+                   span->what == SPAN_FETCH || span->what == SPAN_COLLATE;
     uint32_t loop = line->rank ? line->rank->loop_thread : 0;
-    if (!anywhere && loop && span->thread != loop)
-        return STK_OK;
-    return span_add(line, span, err);
+    if (anywhere || !loop || span->thread == loop)
+        return span_add(&line->spans[span->what], span, err);
+    return span->what == SPAN_NEXT ? span_add(&line->ahead, span, err) : STK_OK;
 }
 
 /* A thread that stays where it is needs one item, not a hundred a second. */
@@ -90,6 +92,7 @@ void process_line_sort(struct process_line *line)
             time_list_sort(&line->spans[i]);
         else
             time_list_untangle(&line->spans[i]);
+    time_list_untangle(&line->ahead);
     time_list_untangle(&line->samples);
     time_list_sort(&line->others);
     time_list_untangle(&line->looks);
@@ -119,6 +122,7 @@ void process_line_drop(struct process_line *line, uint64_t before)
     next_remember(line, before);
     for (int i = 0; i < SPAN_KINDS; i++)
         time_list_drop(&line->spans[i], before);
+    time_list_drop(&line->ahead, before);
     time_list_drop(&line->samples, before);
     time_list_drop(&line->others, before);
     time_list_drop(&line->looks, before);
@@ -140,8 +144,8 @@ static size_t list_bytes(const struct time_list *list)
 
 size_t process_line_bytes(const struct process_line *line)
 {
-    size_t bytes = list_bytes(&line->samples) + list_bytes(&line->others) +
-                   list_bytes(&line->looks) + list_bytes(&line->uses);
+    size_t bytes = list_bytes(&line->ahead) + list_bytes(&line->samples) +
+                   list_bytes(&line->others) + list_bytes(&line->looks) + list_bytes(&line->uses);
     for (int i = 0; i < SPAN_KINDS; i++)
         bytes += list_bytes(&line->spans[i]);
     if (!line->rank)
@@ -157,6 +161,7 @@ void process_line_reset(struct process_line *line)
 {
     for (int i = 0; i < SPAN_KINDS; i++)
         time_list_reset(&line->spans[i]);
+    time_list_reset(&line->ahead);
     time_list_reset(&line->samples);
     time_list_reset(&line->others);
     time_list_reset(&line->looks);

@@ -103,6 +103,7 @@ struct process_line {
     char name[128];
     int ended, hooked; /* hooked: it tells of itself */
     struct time_list spans[SPAN_KINDS];
+    struct time_list ahead; /* next() of other threads, for the loop to take from a queue */
     struct time_list samples, others; /* of the loop's thread, of all other threads */
     struct time_list looks, uses;     /* of the main thread, of the process */
     struct call_frames frames;

@@ -29,7 +29,8 @@ struct ring_set {
     DIR *listing;
     struct watch_sink sink;
     struct timespec changed; /* the folder, when it was last listed */
-    uint64_t listed;
+    uint64_t listed;         /* when that change was first seen */
+    int sure;                /* it was listed again long enough after */
     struct ring_entry *list;
     size_t count, room;
     struct ring_entry *current; /* that is being read */
@@ -117,13 +118,14 @@ static void find_rings(struct ring_set *set, uint64_t now)
     if (fstat(set->folder, &about))
         return;
     /* Listed anew when it changed, and some time after, since its time is coarse. */
-    if (about.st_mtim.tv_sec == set->changed.tv_sec &&
-        about.st_mtim.tv_nsec == set->changed.tv_nsec && (int64_t)(now - set->listed) > FRESH_NS)
+    int is_same = about.st_mtim.tv_sec == set->changed.tv_sec &&
+                  about.st_mtim.tv_nsec == set->changed.tv_nsec;
+    if (is_same && set->sure)
         return;
-    if (about.st_mtim.tv_sec != set->changed.tv_sec ||
-        about.st_mtim.tv_nsec != set->changed.tv_nsec)
+    if (!is_same)
         set->listed = now;
     set->changed = about.st_mtim;
+    set->sure = (int64_t)(now - set->listed) > FRESH_NS;
     rewinddir(set->listing);
     for (struct dirent *entry; (entry = readdir(set->listing));)
         if (is_ring_name(entry->d_name) && !known(set, entry->d_name, entry->d_ino))

@@ -10,6 +10,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/fail.h"
@@ -23,7 +24,8 @@
 #define ROOM_IN_MEMORY ((uint64_t)1 << 30)
 #define ROOM_ON_DISK ((uint64_t)64 << 20)
 #define DEPTH_MOST 4
-#define TRIES 4 /* to make a folder: another run may take it for one that was left */
+#define MAKING_S 60 /* no folder is without its lock so long */
+#define TRIES 4     /* to make a folder: another run may take it for one that was left */
 
 struct run_folder {
     char path[PATH_MAX];
@@ -83,22 +85,25 @@ static void remove_tree(int parent, const char *name, int depth)
     (void)unlinkat(parent, name, AT_REMOVEDIR);
 }
 
-/* The lock of a folder is held as long as its run lives, whatever namespace that is in. The lock,
- * which is ours then; -1: its run is not over. */
-static int lock_of_the_dead(int parent, const char *name)
+/* The lock of a folder is held as long as its run lives, whatever namespace that is in. *lock is
+ * ours then. A folder without one is being made, or a process that outlived its run wrote into it
+ * while it was removed: its age tells. */
+static int run_is_over(int parent, const char *name, int *lock)
 {
     char path[NAME_MAX + 8];
     struct stat found;
+    *lock = -1;
     if (fstatat(parent, name, &found, AT_SYMLINK_NOFOLLOW) || !S_ISDIR(found.st_mode) ||
         found.st_uid != geteuid())
-        return -1;
+        return 0;
     snprintf(path, sizeof path, "%s/" LOCK_NAME, name);
-    int fd = openat(parent, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB)) {
-        close(fd);
-        return -1;
-    }
-    return fd; /* none: one that is being made */
+    *lock = openat(parent, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (*lock < 0)
+        return errno == ENOENT && time(NULL) - found.st_mtime > MAKING_S;
+    if (!flock(*lock, LOCK_EX | LOCK_NB))
+        return 1;
+    close(*lock);
+    return 0;
 }
 
 static void remove_left_over(const char *place)
@@ -113,12 +118,13 @@ static void remove_left_over(const char *place)
     for (struct dirent *entry; (entry = readdir(folder));) {
         if (strncmp(entry->d_name, FOLDER_PREFIX, strlen(FOLDER_PREFIX)))
             continue;
-        int lock = lock_of_the_dead(fd, entry->d_name);
-        if (lock < 0)
+        int lock;
+        if (!run_is_over(fd, entry->d_name, &lock))
             continue;
         /* Held meanwhile: a run that has made it just now finds out, and makes another. */
         remove_tree(fd, entry->d_name, 0);
-        close(lock);
+        if (lock >= 0)
+            close(lock);
     }
     closedir(folder);
 }

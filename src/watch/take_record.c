@@ -71,7 +71,8 @@ static stk_status kernel_take(struct taking *taking, const struct record_kernel 
     stk_status status = STK_OK;
     if (!taking->line->hooked)
         excerpt_reach(&taking->attribution->excerpt, kernel->start, kernel->end);
-    status = picture_add(taking, LANE_STREAM, kernel->stream, &stretch, name->text);
+    status = picture_add(taking, LANE_STREAM, EXCERPT_STREAM(kernel->device, kernel->stream),
+                         &stretch, name->text);
     if (status)
         return status;
     if (!name->talks)
@@ -210,11 +211,9 @@ static stk_status loop_span_take(struct taking *taking, const struct record_span
         return fail_memory(taking->err, sizeof *rank);
     if (point.what == POINT_AFTER)
         return point_take(taking, &point);
-    if (!rank->loop_thread_sure && !rank->loop_seen)
-        rank->loop_thread = span->thread;
     rank->loop_seen = 1;
     excerpt_reach(&taking->attribution->excerpt, span->start, taking->attribution->latest);
-    return span->thread == rank->loop_thread ? point_take(taking, &point) : STK_OK;
+    return point_take(taking, &point);
 }
 
 static stk_status span_take(struct taking *taking, const struct record_span *span)

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
@@ -93,6 +94,9 @@ static stk_status open_trace(struct stk_watch *watch, struct stk_error *err)
  * be one that cannot. */
 static stk_status check_trace(const char *path, struct stk_error *err)
 {
+    struct stat found;
+    if (!stat(path, &found) && S_ISFIFO(found.st_mode) && !access(path, R_OK | W_OK))
+        return STK_OK; /* opened and closed again it would end its reader */
     int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (fd >= 0)
         (void)unlink(path);

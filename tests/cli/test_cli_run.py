@@ -290,6 +290,13 @@ def test_a_full_disk_harms_neither_the_command_nor_its_status(stoker):
     assert "/dev/full" in done.stderr
 
 
+def test_a_limit_on_files_ends_neither_us_nor_the_command(stoker, tmp_path):
+    limited = ("sh", "-c", 'ulimit -f 100; exec "$@"', "sh", stoker.binary, "run")
+    words = ("--json", tmp_path / "r", "--", "sh", "-c", "exit 5", "x" * 60_000)
+    done = subprocess.run([*limited, *words], capture_output=True, text=True, timeout=30)
+    assert done.returncode == 5 and "File too large" in done.stderr
+
+
 # --- what is written -----------------------------------------------------------------------------
 
 

@@ -90,10 +90,15 @@ class Ledger:
     """
 
     def __init__(self, planted, device="cpu", others=None, counted=False):
-        self._planted, self._others, self._counted = planted, others or {}, counted
+        self.others = others or {}
+        self._planted, self._counted = planted, counted
         self._steps, self._blocks = [], []
         self._events = {"cuda": _DeviceEvents, "sim": _SimEvents}.get(device, lambda: None)()
         self._begin = self._last = None
+
+    def begin(self):
+        """Training begins: what was before is not judged."""
+        self._now()
 
     @contextlib.contextmanager
     def step(self):
@@ -157,9 +162,9 @@ class Ledger:
         idle = sum(stop - start for start, stop in gaps)
         seconds = self._claimed(gaps)
         rest = idle - sum(seconds.values())
-        for cause, share in self._others.items():
+        for cause, share in self.others.items():
             seconds[cause] = seconds.get(cause, 0.0) + share * rest
-        own = rest * (1 - sum(self._others.values()))
+        own = rest * (1 - sum(self.others.values()))
         if self._planted is not None:
             seconds[self._planted] = seconds.get(self._planted, 0.0) + own
         return {cause: value / idle for cause, value in seconds.items()}, 1 - idle / total

@@ -21,7 +21,8 @@ def main():
             numpy.save(f"{folder}/{number:04d}.npy", numpy.zeros(16, numpy.float32))
         loader = stoker.Loader(folder, batch_size=8, sample_map=augment)
         ledger = Ledger("input/transform", options.device)
-        for _batch in ledger.epoch(loader):
+        ledger.begin()
+        for _batch in loader:
             with ledger.step():
                 step()
         ledger.tell()

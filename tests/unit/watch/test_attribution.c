@@ -92,7 +92,7 @@ static struct story *random_begin(void)
     story_process(story, MAIN, PROCESS_MAIN, -1);
     story_process(story, WORKER, PROCESS_WORKER, 0);
     story_text(story, MAIN, RECORD_LOADER, LOADER, "{\"workers\": 1}");
-    story_frame(story, MAIN, 1, 0, "train", "/workser/train.py", 3);
+    story_frame(story, MAIN, 1, 0, "train", "/data/user/train.py", 3);
     return story;
 }
 
@@ -484,7 +484,7 @@ static void a_picture_is_kept_of_some_seconds(void **state)
     a_small_run(story);
     story_end(story);
     assert_int_equal(story->summary.lane_count, 3);
-    assert_string_equal(story->summary.lanes[0].name, "GPU, stream 7");
+    assert_string_equal(story->summary.lanes[0].name, "GPU 0, stream 7");
     assert_int_equal(story->summary.lanes[0].count, 10);
     assert_string_equal(story->summary.lanes[1].name, "idle");
     assert_string_equal(story->summary.lanes[1].slices[0].name, "input/start");

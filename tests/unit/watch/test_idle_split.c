@@ -52,7 +52,7 @@ static const struct summary_rank *fetch_story(struct story **out, double cpu)
 {
     struct story *story = *out = loop_begin("{\"kind\": \"torch\", \"workers\": 1}");
     story_frame(story, WORKER, 1, 0, "run", "/usr/lib/python3.11/multiprocessing/process.py", 9);
-    story_frame(story, WORKER, 2, 1, "__getitem__", "/workser/data.py", 31);
+    story_frame(story, WORKER, 2, 1, "__getitem__", "/data/user/data.py", 31);
     for (int i = 0; i < STEPS; i++) {
         uint64_t start = next_start(i);
         SPAN(story, .pid = WORKER, .what = SPAN_FETCH, .start = start, .end = start + WAIT,
@@ -72,7 +72,7 @@ static void a_worker_that_stands_still_is_reading(void **state)
     expect(rank, CAUSE_START, 1 * MS);
     assert_int_equal(rank->compute_ns, STEPS * 10 * MS);
     assert_string_equal(rank->causes[CAUSE_FETCH].functions[0].function, "__getitem__");
-    assert_string_equal(rank->causes[CAUSE_FETCH].functions[0].file, "/workser/data.py");
+    assert_string_equal(rank->causes[CAUSE_FETCH].functions[0].file, "/data/user/data.py");
     assert_int_equal(rank->causes[CAUSE_FETCH].functions[0].line, 31);
     assert_int_equal(rank->causes[CAUSE_FETCH].functions[0].ns, STEPS * WAIT);
     assert_null(rank->causes[CAUSE_FETCH].functions[1].function);
@@ -258,8 +258,8 @@ static void the_users_own_code_on_the_main_thread_transforms(void **state)
 {
     (void)state;
     struct story *story = story_begin();
-    story_frame(story, MAIN, 1, 0, "<module>", "/workser/train.py", 80);
-    story_frame(story, MAIN, 2, 1, "blur", "/workser/train.py", 12);
+    story_frame(story, MAIN, 1, 0, "<module>", "/data/user/train.py", 80);
+    story_frame(story, MAIN, 2, 1, "blur", "/data/user/train.py", 12);
     story_frame(story, MAIN, 3, 1, "_call_impl",
                 "/venv/lib/python3.11/site-packages/torch/nn/modules/module.py", 1700);
     for (uint64_t i = 0; i < STEPS; i++) {
@@ -327,20 +327,36 @@ static void a_loader_without_steps_validates(void **state)
     story_free(story);
 }
 
-static void time_that_others_took_on_the_cpu_is_contention(void **state)
+/* A worker that ran a share of each fetch and wanted to run the rest; other programs did. */
+static const struct summary_rank *contention_story(struct story **out, double cpu, double foreign)
 {
-    (void)state;
-    struct story *story = loop_begin("{\"kind\": \"torch\", \"workers\": 1}");
+    struct story *story = *out = loop_begin("{\"kind\": \"torch\", \"workers\": 1}");
     for (int i = 0; i < STEPS; i++) {
         uint64_t start = next_start(i);
         SPAN(story, .pid = WORKER, .what = SPAN_FETCH, .start = start, .end = start + WAIT,
-             .batch = (uint64_t)i, .cpu = RAN(0.25));
-        story_thread(story, WORKER, start, start + WAIT, 0.25, 0.75);
+             .batch = (uint64_t)i, .cpu = RAN(cpu));
+        story_thread(story, WORKER, start, start + WAIT, cpu, 1 - cpu);
     }
-    story_machine(story, 0, 500 * MS, 0.25, 3);
+    story_machine(story, 0, 500 * MS, cpu, foreign);
     loop_steps(story);
-    const struct summary_rank *rank = story_end(story);
-    expect(rank, CAUSE_CONTENTION, STEPS * WAIT / 4 * 3);
+    return story_end(story);
+}
+
+static void time_that_others_took_on_the_cpu_is_contention(void **state)
+{
+    (void)state;
+    struct story *story;
+    expect(contention_story(&story, 0.75, 3), CAUSE_CONTENTION, STEPS * WAIT / 4);
+    story_free(story);
+    expect(contention_story(&story, 0.75, 0.1), CAUSE_CONTENTION, 0); /* too little to matter */
+    story_free(story);
+}
+
+static void a_worker_that_would_be_in_time_waits_for_other_programs_alone(void **state)
+{
+    (void)state;
+    struct story *story; /* 7.5 ms of work a step of 10 ms */
+    expect(contention_story(&story, 0.25, 3), CAUSE_CONTENTION, STEPS * WAIT);
     story_free(story);
 }
 
@@ -469,6 +485,28 @@ static void a_rank_that_stands_still_in_backward_waits_for_another(void **state)
     story_free(story);
 }
 
+static void a_loop_that_takes_from_a_thread_that_reads_ahead_waits_in_its_queue(void **state)
+{
+    (void)state;
+    struct story *story = story_begin();
+    story_text(story, MAIN, RECORD_LOADER, LOADER, "{\"workers\": 0}");
+    story_frame(story, MAIN, 1, 0, "main", "train.py", 80);
+    story_frame(story, MAIN, 2, 1, "Queue.get", "python3.11/queue.py", 171);
+    for (uint64_t i = 0; i < STEPS; i++) {
+        uint64_t at = i * 50 * MS;
+        SPAN(story, .pid = MAIN, .what = SPAN_NEXT, .start = at, .end = at + 50 * MS, .batch = i,
+             .thread = 105);
+        SPAN(story, .pid = MAIN, .what = SPAN_FETCH, .start = at, .end = at + 50 * MS, .batch = i,
+             .thread = 105, .cpu = RAN(0));
+        story_sample(story, MAIN, at, at + 30 * MS, 2, 0);
+        story_sample(story, MAIN, at + 30 * MS, at + 50 * MS, 1, 0);
+    }
+    const struct summary_rank *rank = story_end(story);
+    expect(rank, CAUSE_FETCH, STEPS * 30 * MS);
+    assert_int_equal(rank->compute_ns, STEPS * 20 * MS);
+    story_free(story);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -487,12 +525,14 @@ int main(void)
         cmocka_unit_test(checkpoints_and_validation_come_first),
         cmocka_unit_test(a_loader_without_steps_validates),
         cmocka_unit_test(time_that_others_took_on_the_cpu_is_contention),
+        cmocka_unit_test(a_worker_that_would_be_in_time_waits_for_other_programs_alone),
         cmocka_unit_test(workers_that_stand_in_each_others_way_transform),
         cmocka_unit_test(recording_costs_are_our_own),
         cmocka_unit_test(without_a_gpu_the_rest_of_the_loop_computes),
         cmocka_unit_test(a_filter_between_next_and_the_model_transforms),
         cmocka_unit_test(a_pause_in_the_loop_is_an_accelerator_that_computes),
         cmocka_unit_test(a_rank_that_stands_still_in_backward_waits_for_another),
+        cmocka_unit_test(a_loop_that_takes_from_a_thread_that_reads_ahead_waits_in_its_queue),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/resource.h>
 
 #include <cmocka.h>
 
@@ -88,12 +89,19 @@ static void fork_body(void)
         stoker_inject_resume();
         stoker_inject_stop();
         CHECK(counts_now().calls == calls);
+        add_kernel("of the child", now, now + 1);
+        /* CUPTI may hand over what it has when the child ends. */
+        int (*flush)(uint32_t flag) = NULL;
+        void *library = dlopen(getenv("STOKER_TEST_CUPTI"), RTLD_NOW);
+        *(void **)&flush = library ? dlsym(library, "cuptiActivityFlushAll") : NULL;
+        CHECK(flush && !flush(1));
         exit(0); /* with the handlers of the parent */
     }
     int status;
     CHECK(waitpid(child, &status, 0) == child && status == 0);
     struct seen seen = ring_copy(getpid());
     CHECK(seen.header.state == RING_OPEN && !state_of(&seen, GPU_ENDS));
+    CHECK(count_of(&seen, RECORD_KERNEL) == 1);
     CHECK(access(test.ring_path, F_OK) == 0);
     add_kernel("of the parent", now + 5, now + 6);
     stoker_inject_flush();
@@ -105,6 +113,21 @@ static void a_forked_child_is_left_alone(void **state)
 {
     (void)state;
     SUCCEEDS(fork_body);
+}
+
+static void limit_body(void)
+{
+    const struct rlimit most = {100000, 100000};
+    cupti_load();
+    CHECK(setrlimit(RLIMIT_FSIZE, &most) == 0);
+    (void)InitializeInjection(); /* SIGXFSZ would end us */
+    CHECK(counts_now().calls == 0);
+}
+
+static void a_limit_on_the_size_of_files_does_not_end_the_program(void **state)
+{
+    (void)state;
+    SUCCEEDS(limit_body);
 }
 
 static void ending_body(void)
@@ -229,6 +252,7 @@ int main(void)
         cmocka_unit_test(a_process_that_is_not_watched_is_left_alone),
         cmocka_unit_test(a_start_without_a_driver_tells_nothing),
         cmocka_unit_test(a_forked_child_is_left_alone),
+        cmocka_unit_test(a_limit_on_the_size_of_files_does_not_end_the_program),
         cmocka_unit_test(what_is_left_is_told_when_a_process_ends),
         cmocka_unit_test(a_kill_loses_at_most_the_last_second),
         cmocka_unit_test(what_cupti_holds_is_not_told_as_reached),

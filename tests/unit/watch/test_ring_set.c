@@ -153,6 +153,25 @@ static void a_ring_that_took_the_place_of_another_is_read_too(void **state)
     ring_unmake(second);
 }
 
+/* The time of a folder is coarse, and the next look may be late. */
+static void a_ring_made_just_after_a_look_is_found_by_the_next_however_late(void **state)
+{
+    struct fixture *fixture = *state;
+    struct stat before;
+    struct ring_header *first =
+        ring_make(path_in(fixture->folder, "ring.7.py"), RING_PYTHON, 7, SMALL_RING);
+    ring_set_read(fixture->set, SECOND, alive);
+    assert_int_equal(fstat(fixture->fd, &before), 0);
+    struct ring_header *second =
+        ring_make(path_in(fixture->folder, "ring.8.py"), RING_PYTHON, 8, SMALL_RING);
+    struct timespec times[2] = {before.st_atim, before.st_mtim};
+    assert_int_equal(futimens(fixture->fd, times), 0);
+    ring_set_read(fixture->set, 2 * SECOND, alive);
+    assert_int_equal(fixture->heard.processes, 2);
+    ring_unmake(first);
+    ring_unmake(second);
+}
+
 static void losses_are_told_once(void **state)
 {
     struct fixture *fixture = *state;
@@ -202,6 +221,7 @@ int main(void)
         SET_TEST(a_file_that_is_no_ring_gives_one_notice),
         SET_TEST(a_broken_ring_is_left_with_a_notice_and_others_go_on),
         SET_TEST(a_ring_that_took_the_place_of_another_is_read_too),
+        SET_TEST(a_ring_made_just_after_a_look_is_found_by_the_next_however_late),
         SET_TEST(losses_are_told_once),
         SET_TEST(what_is_settled_waits_for_the_gpu_but_not_for_ever),
     };

@@ -1,6 +1,7 @@
 #include "base/testing.h"
 
 #include <sys/file.h>
+#include <time.h>
 
 #include "watch/run_folder.h"
 #include "watch/watch_environment.h"
@@ -85,9 +86,17 @@ static void what_a_killed_run_left_is_removed_and_a_living_one_is_not(void **sta
     assert_int_equal(mkdir(dead, 0700), 0);
     text_write(path_in(dead, "lock"), "");
     assert_int_equal(mkdir(making, 0700), 0);
+    /* what a process wrote into a folder that was being removed */
+    char late[2 * PATH_MAX];
+    snprintf(late, sizeof late, "%s/stoker-run-late00", place);
+    const struct timespec old[2] = {{.tv_sec = time(NULL) - 90}, {.tv_sec = time(NULL) - 90}};
+    assert_int_equal(mkdir(late, 0700), 0);
+    text_write(path_in(late, "ring.1.py"), "x");
+    assert_int_equal(utimensat(AT_FDCWD, late, old, 0), 0);
     struct run_folder *next = opened();
     assert_int_not_equal(access(dead, F_OK), 0);
     assert_int_equal(access(making, F_OK), 0);
+    assert_int_not_equal(access(late, F_OK), 0);
     assert_int_equal(access(run_folder_path(living), F_OK), 0);
     run_folder_close(next);
     run_folder_close(living);
