@@ -38,7 +38,7 @@ struct summary_rank {
     uint32_t pid, device;
     uint64_t start, end; /* of training within the run: what came before and after is not judged */
     uint64_t busy_ns, compute_ns, communication_ns, copy_ns; /* unions; busy: compute */
-    uint64_t idle_ns; /* end - start - excluded_ns - compute_ns; the causes add up to it */
+    uint64_t idle_ns;     /* end - start - excluded_ns - compute_ns; the causes add up to it */
     uint64_t excluded_ns; /* of start to end: not judged, a notice says why */
     struct summary_cause causes[CAUSE_COUNT];
     uint64_t steps, samples;
