@@ -5,6 +5,8 @@
 #include "base/memory.h"
 #include "watch/attribution_state.h"
 
+#define COLLATE_BESIDE 4u /* collating of less than this part of the computing is beside it */
+
 /* --- ranks -------------------------------------------------------------------------------------*/
 
 static int line_is_rank(const struct process_line *line)
@@ -93,14 +95,27 @@ static void sampled_scale(const struct attribution *attribution, struct summary_
     out->idle_ns = told > idle ? told : idle;
 }
 
+/* Where more workers would do, they would collate and hand over too: the little of that which is
+ * seen beside their computing is no cause of its own. */
+static stk_status worker_cpu_move(struct attribution *attribution, struct process_line *line,
+                                  struct stk_error *err)
+{
+    struct account *account = &line->rank->account;
+    enum cause cause = judge_worker_cause(attribution, line);
+    int is_little = account->ns[CAUSE_COLLATE] < account->ns[ACCOUNT_WORKER_CPU] / COLLATE_BESIDE;
+    stk_status status = account_move(account, ACCOUNT_WORKER_CPU, cause, err);
+    if (!status && cause == CAUSE_WORKERS && is_little)
+        status = account_move(account, CAUSE_COLLATE, cause, err);
+    return status;
+}
+
 static stk_status rank_fill(struct attribution *attribution, struct process_line *line,
                             enum watch_mode mode, struct summary_rank *out, struct stk_error *err)
 {
     struct rank_line *rank = line->rank;
     struct account *account = &rank->account;
     uint64_t begun = attribution->options.begun;
-    stk_status status =
-        account_move(account, ACCOUNT_WORKER_CPU, judge_worker_cause(attribution, line), err);
+    stk_status status = worker_cpu_move(attribution, line, err);
     *out = (struct summary_rank){.rank = line->facts.rank,
                                  .pid = line->facts.pid,
                                  .device = rank->device,

@@ -288,6 +288,55 @@ def test_a_batch_may_be_anything(watched):
     assert run.notices() == []
 
 
+def test_objects_of_the_scripts_own_stop_no_watching(watched):
+    """Shapes that raise, attributes that are anything, numbers of other libraries, iterators that
+    are not torch's."""
+    done = watched.train(
+        """
+        class Shaped:
+            @property
+            def shape(self):
+                raise RuntimeError("theirs")
+            nbytes = shape
+
+        class Sized:
+            shape = (5,)
+            nbytes = Shaped.shape
+
+        class Whole:
+            def __index__(self):
+                return 1
+            __int__ = __index__
+
+        class Sampler:
+            batch_size = Whole()
+            def __iter__(self):
+                yield [0, 1]
+
+        class Anything(Numbers):
+            def __getattr__(self, name):
+                if name.startswith("__"):
+                    raise AttributeError(name)
+                return Shaped()
+
+        class Listed(DataLoader):
+            def _get_iterator(self):
+                return iter([1, 2])
+
+        for batch in (Shaped(), Sized(), torch.nested.nested_tensor([torch.ones(2)])):
+            next(iter(DataLoader(Numbers(), batch_size=4, collate_fn=lambda _, made=batch: made)))
+        next(iter(DataLoader(Anything(), batch_size=4)))
+        next(iter(DataLoader(Numbers(), batch_sampler=Sampler())))
+        print(len(list(Listed(Numbers()))))
+        next(iter(DataLoader(Numbers(), batch_size=4)))
+        """
+    )
+    assert done.stdout == "2\n"
+    run = watched.read()
+    assert run.notices() == []
+    assert [one.fields.b for one in run.marks("MARK_BATCH")] == [4, 5, 4, 4, 2, 4]
+
+
 def test_opened_files_are_counted(watched):
     folder = watched.work / "images"
     folder.mkdir()

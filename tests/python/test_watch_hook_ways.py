@@ -279,6 +279,22 @@ def test_compiled_models_and_steps_stay_whole(watched):
     assert len(run.spans("SPAN_BACKWARD")) == 4 and run.spans("SPAN_COMPILE")
 
 
+def test_a_backward_in_a_compiled_function_is_not_traced_into(watched):
+    body = """
+        model, optimizer = new_model()
+
+        @torch.compile(backend="eager")
+        def step(x, y):
+            torch.nn.functional.cross_entropy(model(x), y).backward()
+
+        print(len([step(x, y) for x, y in DataLoader(Numbers(), batch_size=8)]))
+    """
+    alone = watched.train(body, STOKER_WATCH="")
+    done = watched.train(body)
+    assert done.stdout == alone.stdout == "4\n"
+    assert (done.stderr, alone.stderr) == ("", "")
+
+
 def test_ranks_under_torchrun_say_which_they_are(watched):
     script = watched.write(
         """
@@ -493,6 +509,25 @@ def test_a_replay_of_a_stream_has_the_length_of_the_first_run(watched):
     watched.begin({"replay": {"batches": 2, "loaders": [dict(loader, batches=None)]}})
     assert watched.train(body).stdout == "4 4\n"
     assert "without a length" in watched.read().notices()[0]
+
+
+def test_a_replay_of_a_stream_that_was_never_drawn_to_its_end_goes_on(watched):
+    body = """
+        stream = iter(DataLoader(Stream(), batch_size=2))
+        print(len([next(stream) for _ in range(12)]))
+    """
+    assert watched.train(body).stdout == "12\n"
+    assert [one["batches"] for one in watched.read().json("RECORD_LOADER")] == [None] * 2
+    loader = {"id": 1, "rank": None, "file": "train.py", "line": 1, "batches": None}
+    loader["batches_per_epoch"] = 9
+    watched.begin({"replay": {"batches": 2, "loaders": [loader]}, "until_s": None})
+    assert watched.train(body).stdout == "12\n"
+    assert watched.read().notices() == []
+
+
+def test_the_length_of_a_stream_is_told_once_it_ended(watched):
+    watched.train("list(DataLoader(Stream(), batch_size=8))")
+    assert [one["batches"] for one in watched.read().json("RECORD_LOADER")] == [None, None, 4]
 
 
 def test_a_replay_serves_containers_that_a_loop_may_empty(watched):

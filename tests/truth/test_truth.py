@@ -7,15 +7,21 @@ import truth
 
 pytest.importorskip("torch")
 
+TRIES = 3  # times are planted by sleeps, and a machine may stand still in any of them
+
 
 def check(name, device="cpu", end="return"):
     needed = truth.NEEDS.get(name)
     if needed and not importlib.util.find_spec(needed):
         pytest.skip(f"{needed} is not installed")
-    outcome = truth.try_out(name, device, end)
-    if outcome.complaints and truth.foreign(outcome) > 2 * truth.FREE and name != "noisy_neighbour":
+    for _ in range(TRIES):
+        outcome = truth.try_out(name, device, end)
+        if not outcome.complaints:
+            return
+        print(f"{name}: {outcome.complaints}")
+    if truth.foreign(outcome) > 2 * truth.FREE and name != "noisy_neighbour":
         pytest.skip(f"other programs use {truth.foreign(outcome):.0%} of the CPUs")
-    assert not outcome.complaints, f"{outcome.complaints}\n{outcome.told}\n{outcome.words}"
+    raise AssertionError(f"{outcome.complaints}\n{outcome.told}\n{outcome.words}")
 
 
 @pytest.mark.parametrize("name", truth.on("cpu"))

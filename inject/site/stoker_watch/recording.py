@@ -253,7 +253,15 @@ def text(kind, number, words):
 
 
 def record_json(kind, number, value):
-    text(kind, number, json.dumps(value))
+    text(kind, number, json.dumps(value, default=plain))
+
+
+def plain(value):
+    """Numbers of other libraries, as a script may give them for a size."""
+    try:
+        return int(value)
+    except Exception:
+        return None
 
 
 def notice(sentence, unreliable=False):

@@ -96,7 +96,9 @@ def wanted():
 
 
 def known_batches(number, note):
-    """How many batches an epoch of this loader had in the first run."""
+    """How many batches an epoch of this loader had in the first run. No end, where the script never
+    drew until the end: it will leave by itself again. A run that was watched for a part does not
+    say."""
     rank = process.ranks()[0]
     loaders = [
         one
@@ -107,9 +109,11 @@ def known_batches(number, note):
     if not found and note is not None:
         found = [one for one in loaders if (one.get("file"), one.get("line")) == tuple(note[2:4])]
     for one in found:
-        count = one.get("batches_per_epoch") or one.get("batches")
+        count = one.get("batches")
         if isinstance(count, (int, float)) and count > 0:
             return int(count)
+        if (one.get("batches_per_epoch") or 0) > 0 and state.options.get("until_s") is None:
+            return sys.maxsize
     return None
 
 

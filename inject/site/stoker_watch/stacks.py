@@ -178,6 +178,7 @@ class Sampler:
         self.spent = 0
         self.wake = allocate_lock()
         self.wake.acquire()
+        self.sampling = allocate_lock()  # held while frames of the script's threads are held
         self.turn = 0  # of the thread that may run; an older one leaves
         self.thread = 0
         self.ident = 0
@@ -194,13 +195,17 @@ class Sampler:
         start_new_thread(self._run, (self.turn,))
 
     def leave(self):
-        """Ends the thread and waits, not long, until the system has it no more."""
+        """Ends the thread and waits, not long, until the system has it no more. It never leaves in
+        the middle of a sample: a forked child would free the frames that it holds, and with them
+        iterators of its parent."""
         self.turn += 1
         thread = self.thread
         try:
             self.wake.release()
         except RuntimeError:
             pass
+        if self.sampling.acquire(True, 1):
+            self.sampling.release()
         if thread:
             path = f"/proc/self/task/{thread}"
             for _ in range(100):
@@ -229,7 +234,9 @@ class Sampler:
             if self.turn != turn or state.ring is not self.ring:
                 return
             if self.rate:
-                self._take()
+                with self.sampling:
+                    if self.turn == turn:
+                        self._take()
             now = clock()
             if now - self.quarter >= SECOND // 4:
                 self.quarter = now

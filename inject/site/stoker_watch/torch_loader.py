@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Mapping
+from functools import partial
 
 from . import files, recording, replay, stacks
 from . import ring as rings
@@ -17,6 +18,7 @@ LONG = 5000000  # ns of a next() after which the queues are looked at again
 
 _count = 0
 _places = {}  # id of a data set -> (file, line) of the loader that the script made over it
+_unsized = {}  # loader without a length -> its description, until an epoch of it came to its end
 _under = set()  # loaders whose iterator is being made: a class over a class is told once
 _torch_folder = os.sep + "torch" + os.sep
 
@@ -83,6 +85,10 @@ class Iteration:
                 self.over = True
                 state.epoch_end = end
                 mark(rings.MARK_EPOCH_END, self.loader, self.epoch, end)
+                described = _unsized.pop(self.loader, None)
+                if described is not None:
+                    described["batches"] = self.number
+                    recording.record_json(rings.RECORD_LOADER, self.loader, described)
         except Exception:
             part.failed()
 
@@ -136,8 +142,13 @@ def is_array(value):
 def samples_of(batch, otherwise, depth=0):
     """The first dimension of the first tensor that is found."""
     if is_array(batch):
-        shape = batch.shape
-        return int(shape[0]) if len(shape) else 1
+        try:
+            shape = batch.shape
+            return int(shape[0]) if len(shape) else 1
+        except Exception:
+            return (
+                otherwise  # a nested tensor has no shape; an object of the script's may do anything
+            )
     if depth < 4:
         if isinstance(batch, (tuple, list)):
             if batch and (isinstance(batch[0], (tuple, list, Mapping)) or is_array(batch[0])):
@@ -152,7 +163,10 @@ def samples_of(batch, otherwise, depth=0):
 def bytes_of(batch, depth=0):
     """Of the tensors in a batch."""
     if is_array(batch):
-        size = getattr(batch, "nbytes", 0)
+        try:
+            size = batch.nbytes
+        except Exception:
+            return 0  # as above
         return size if isinstance(size, int) else 0
     if depth < 4:
         if isinstance(batch, Mapping):
@@ -226,7 +240,8 @@ def name_of(value):
     """A function or class by name; an object by its class."""
     if value is None:
         return None
-    value = getattr(value, "func", value)  # functools.partial
+    if isinstance(value, partial):
+        value = value.func
     kind = value if hasattr(value, "__qualname__") else type(value)
     return f"{getattr(kind, '__module__', '')}.{getattr(kind, '__qualname__', '?')}"
 
@@ -280,6 +295,8 @@ class Opening:
         self.description = None
         if self.epoch == 0:
             self.description = describe(loader, note)
+            if self.description["batches"] is None:
+                _unsized[self.id] = self.description
             recording.record_json(rings.RECORD_LOADER, self.id, self.description)
         stacks.start()
         if not loader.num_workers:
@@ -302,8 +319,10 @@ class Opening:
             return
         span(rings.SPAN_ITER, self.start, clock(), self.id, self.starts)
         size = self.loader.batch_size or 0
-        # An iterator that is reset is the same object: its epoch begins here.
-        iterator.__dict__[NOTE] = Iteration(self.id, self.epoch, size, self.description)
+        # An iterator that is reset is the same object: its epoch begins here. One that a class of
+        # the script's makes need not be torch's.
+        if hasattr(iterator, "__dict__"):
+            iterator.__dict__[NOTE] = Iteration(self.id, self.epoch, size, self.description)
 
 
 def opening(loader):

@@ -55,7 +55,7 @@ def timed(what):
 
     def make(original):
         def wrapper(*arguments, **options):
-            if not listens() or what in _under or not on_main():
+            if _compiling() or not listens() or what in _under or not on_main():
                 return original(*arguments, **options)
             _under.add(what)
             state.open[what] = start = clock()
@@ -145,7 +145,7 @@ def patch_optimizer(module):
 
 def timed_backward(original):
     def backward(self, *arguments, **options):
-        if not listens() or not on_main():
+        if _compiling() or not listens() or not on_main():
             return original(self, *arguments, **options)
         start = clock()
         try:
@@ -228,7 +228,9 @@ class Validation:
 
 def noted_train(original):
     def train(self, mode=True):
-        if Validation.depth or not listens() or state.ring is None or not is_main_thread():
+        if _compiling() or Validation.depth or not listens() or state.ring is None:
+            return original(self, mode)
+        if not is_main_thread():
             return original(self, mode)
         Validation.depth = 1
         try:

@@ -7,10 +7,10 @@ from torch.utils.data import DataLoader, Dataset
 
 class Clips(Dataset):
     def __len__(self):
-        return 240
+        return 320
 
     def __getitem__(self, index):
-        burn(0.0125)
+        burn(0.010)
         return {"clip": torch.zeros(4, 16), "label": index % 3}
 
 
