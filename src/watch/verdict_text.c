@@ -7,6 +7,7 @@
 #include "watch/plain_words.h"
 #include "watch/verdict.h"
 
+#define GAIN_WORTH 1.02 /* a measured gain that is less is none */
 #define COLUMNS 80
 #define BAR 24
 #define SMALL 0.005 /* of the time: rows below are told together */
@@ -214,11 +215,14 @@ static void add_bound(struct text *text, const struct verdict *verdict,
     int is_measured = what_if && what_if->measured; /* then the user asked, whatever the answer */
     if (verdict->bound != BOUND_INPUT && !is_measured)
         return;
-    if (is_measured)
+    if (is_measured && what_if->gain < GAIN_WORTH)
+        words_put(words, sizeof words,
+                  "If input were free: no faster. Measured: %s steps with batches from memory.",
+                  word_count(what_if->steps).text);
+    else if (is_measured)
         words_put(words, sizeof words,
                   "If input were free: %s faster. Measured: %s steps with batches from memory.",
-                  word_gain(what_if->gain > 1 ? what_if->gain : 1).text,
-                  word_count(what_if->steps).text);
+                  word_gain(what_if->gain).text, word_count(what_if->steps).text);
     else
         words_put(words, sizeof words,
                   "If input were free: at most %s faster. Estimated; --what-if measures it.",

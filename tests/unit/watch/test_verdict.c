@@ -217,6 +217,10 @@ static void a_measured_bound_takes_the_place_of_an_estimate(void **state)
     assert_true(verdict.gain_bound == 1.9);
     assert_non_null(strstr(text, "If input were free: 1.9x faster. Measured: 500 steps"));
     memory_free(text);
+    made.what_if.gain = 0.4; /* a short run, and the second one was the slower */
+    text = words_of(&made, &verdict);
+    assert_non_null(strstr(text, "If input were free: no faster. Measured: 500 steps"));
+    memory_free(text);
 }
 
 static void ranks_have_a_row_each_and_the_slowest_is_named(void **state)
