@@ -41,8 +41,9 @@ test-asan: build/asan/build.ninja ## C unit tests under the address and undefine
 
 test-tsan: build/tsan/build.ninja ## C unit tests of what has threads under the thread sanitizer
 	@$(BUILD) build/tsan -j $(JOBS) --target tests_store tests_work tests_loader \
-	    tests_pack
+	    tests_pack test_collect test_inject_sim test_inject_process_sim sim_cuda
 	@$(FIXED) $(CTEST) --test-dir build/tsan -L '^(store|work|loader|pack)$$'
+	@$(FIXED) $(CTEST) --test-dir build/tsan -R '^watch/test_(collect|inject.*sim)'
 
 test-fuzz: build/fuzz/build.ninja ## fuzz targets for FUZZ_SECONDS each (10)
 	@$(BUILD) build/fuzz -j $(JOBS) --target tests_fuzz

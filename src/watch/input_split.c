@@ -171,6 +171,9 @@ static double fetch_contention(const struct idle_split *split, const struct proc
         uint64_t period = durations_at(&loader->distances, 0.5);
         uint64_t waited = durations_at(&loader->next_lengths, 0.5);
         double step = period > waited ? (double)(period - waited) : 0;
+        double busy = rank_line_busy(split->main->rank) * (double)period;
+        if (split->main->rank->kernels && busy > step) /* a GPU computes in next() too */
+            step = busy;
         if (length - saved < step * loader->summary.workers)
             return 1;
     }

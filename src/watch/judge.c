@@ -17,21 +17,6 @@ static enum watch_mode rank_mode(const struct process_line *line)
 
 /* --- whether more workers would do -------------------------------------------------------------*/
 
-/* How long the device computes a batch: what a loader has to keep up with. A GPU computes while the
- * loop is in next() already, so that its own time counts there. */
-static double compute_of_batch(const struct process_line *line, double outside_next,
-                               uint64_t batches)
-{
-    const struct rank_line *rank = line->rank;
-    double compute = outside_next;
-    if (rank_mode(line) == WATCH_GPU && rank->judged_to > rank->judged_from) {
-        compute = (double)(rank->judged_to - rank->judged_from);
-        for (int i = 0; i < ACCOUNT_SLOTS; i++)
-            compute -= i == ACCOUNT_COMPUTE ? 0 : (double)rank->account.ns[i];
-    }
-    return compute > 0 ? compute / (double)batches : 0;
-}
-
 enum cause judge_worker_cause(const struct attribution *attribution,
                               const struct process_line *line)
 {
@@ -45,7 +30,10 @@ enum cause judge_worker_cause(const struct attribution *attribution,
     uint64_t begin = loop_points_begin(attribution, line);
     double length = rank->last_point > begin ? (double)(rank->last_point - begin) : 0;
     double in_next = (double)(facts->next_ns + facts->start_ns);
-    double step = compute_of_batch(line, length - in_next, facts->handed_out);
+    double compute = length > in_next ? length - in_next : 0;
+    if (rank->kernels) /* a GPU computes while the loop is in next() already */
+        compute = rank_line_busy(rank) * length;
+    double step = compute / (double)facts->handed_out;
     double batch = (double)loader->busy_cpu_ns / (double)loader->busy_batches;
     if (step <= 0 || (stood > STOOD_MOST * (double)facts->fetch_ns))
         return CAUSE_TRANSFORM;

@@ -234,3 +234,13 @@ struct host_use process_line_use(const struct process_line *line, uint64_t start
     use.block = use.block < 1 - use.cpu - use.delay ? use.block : 1 - use.cpu - use.delay;
     return use;
 }
+
+double rank_line_busy(const struct rank_line *rank)
+{
+    if (rank->judged_to <= rank->judged_from)
+        return 0;
+    double judged = (double)(rank->judged_to - rank->judged_from), idle = 0;
+    for (int i = 0; i < ACCOUNT_SLOTS; i++)
+        idle += i == ACCOUNT_COMPUTE ? 0 : (double)rank->account.ns[i];
+    return idle < judged ? 1 - idle / judged : 0;
+}

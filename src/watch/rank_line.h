@@ -131,6 +131,8 @@ struct host_use {
     int known; /* 0: nothing says */
 };
 struct host_use process_line_use(const struct process_line *line, uint64_t start, uint64_t end);
+/* Which share of the time judged so far the device computed; 0: nothing is judged yet. */
+double rank_line_busy(const struct rank_line *rank);
 /* A span's own idea of how much of it the thread ran; < 0: it has none. */
 double host_span_cpu(const struct host_span *span);
 

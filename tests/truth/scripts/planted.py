@@ -14,6 +14,7 @@ import functools
 import json
 import os
 import signal
+import statistics
 import sys
 import time
 from pathlib import Path
@@ -93,6 +94,7 @@ class Ledger:
         self.others = others or {}
         self._planted, self._counted = planted, counted
         self._steps, self._blocks = [], []
+        self._starts, self._waits = [], []  # of epochs; for batches
         self._events = {"cuda": _DeviceEvents, "sim": _SimEvents}.get(device, lambda: None)()
         self._begin = self._last = None
 
@@ -116,18 +118,21 @@ class Ledger:
         self._blocks.append((start, self._now(), cause))
 
     def epoch(self, loader):
-        """The loader's batches; its start and end are told apart from the waits for batches."""
+        """The loader's batches; its start and end are told apart from the waits for batches. A
+        first batch takes as long as the others do, besides the start."""
         start = self._now()
         batches = iter(loader)
         while True:
-            begin = start or self._now()
+            begin = self._now()
             try:
                 batch = next(batches)
             except StopIteration:
                 self._blocks.append((begin, self._now(), "input/start"))
                 return
-            if start:
-                self._blocks.append((begin, self._now(), "input/start"))
+            if start is None:
+                self._waits.append(self._now() - begin)
+            else:
+                self._starts.append((start, self._now()))
                 start = None
             yield batch
 
@@ -143,6 +148,9 @@ class Ledger:
         if self._events:
             self._steps = self._events.seconds(self._steps)
             end = max(end, self._steps[-1][1])
+        wait = statistics.median(self._waits) if self._waits else 0.0
+        for begin, until in self._starts:
+            self._blocks.append((begin, max(begin, until - wait), "input/start"))
         shares, busy = self._shares(end)
         if self._planted is None:
             result = {"cause": None, "share": 0.0}

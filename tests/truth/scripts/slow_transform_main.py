@@ -11,7 +11,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 class Denoise:
     def __call__(self, batch):
-        burn(0.030)
+        burn(0.060)
         return numpy.clip(batch.numpy(), -3, 3)
 
 
@@ -47,7 +47,7 @@ def main():
     data = TensorDataset(torch.randn(640, 64), torch.randint(0, 10, (640,)))
     trainer = Trainer(options)
     time.sleep(0.5)  # what comes before training is not judged
-    trainer.train(DataLoader(data, batch_size=32, shuffle=True), epochs=3)
+    trainer.train(DataLoader(data, batch_size=32, shuffle=True), epochs=2)
     trainer.ledger.tell()
 
 
