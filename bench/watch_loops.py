@@ -68,7 +68,8 @@ def main():
     options = parser.parse_args()
     torch.set_num_threads(1)
     epoch = LOOPS[options.loop](options.device)
-    epoch()
+    for _ in range(2):  # the first calls are new to the loop, and to whoever watches it
+        epoch()
     seconds, cpu = [], []
     for _ in range(options.epochs):
         start, ran = time.perf_counter(), time.process_time()

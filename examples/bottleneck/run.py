@@ -6,6 +6,7 @@ python run.py --data DIR --out DIR --all      with the steps in between
 """
 
 import argparse
+import importlib.util
 import json
 import os
 import pathlib
@@ -53,6 +54,20 @@ def _call(*words):
         raise SystemExit(f"failed: {' '.join(words)}")
 
 
+def draw(runs, options):
+    """The report, as a page and as Markdown. Its pictures need plotly and matplotlib; where they are
+    missing, the run files can be drawn on another machine."""
+    for name, library in ("report.html", "plotly"), ("report.md", "matplotlib"):
+        if importlib.util.find_spec(library):
+            _call(*_stoker("report", *runs, "-o", options.out / name))
+        else:
+            print(f"{name}: {library} is not installed; elsewhere: stoker report {_names(runs)}")
+
+
+def _names(runs):
+    return " ".join(run.name for run in runs) + " -o report.html"
+
+
 def read_row(pipeline, run):
     """What one run was like, from its run file."""
     rank = run["ranks"][0]
@@ -94,15 +109,16 @@ def main():
     runs = [watch(pipeline, pictures, options) for pipeline in pipelines]
     for pipeline in pipelines:
         profile(pipeline, pictures, options)
-    _call(*_stoker("report", *runs, "-o", options.out / "report.html"))
-    _call(*_stoker("report", *runs, "-o", options.out / "report.md"))
+    draw(runs, options)
     rows = [
         read_row(name, json.loads(run.read_text()))
         for name, run in zip(pipelines, runs, strict=True)
     ]
     print_table(rows)
     (options.out / "table.json").write_text(json.dumps(rows, indent=1) + "\n")
-    print(f"report: {options.out / 'report.html'}; {time.perf_counter() - begun:.0f} s in all")
+    print(
+        f"in {options.out}: report, run files, traces; {time.perf_counter() - begun:.0f} s in all"
+    )
 
 
 def _arguments():

@@ -138,12 +138,14 @@ sys.exit(9)
 
 @pytest.mark.parametrize("name", ["TERM", "HUP", "INT", "USR1"])
 def test_a_signal_sent_to_us_reaches_the_command_once(stoker, name):
+    number = getattr(signal, f"SIG{name}")
     process = stoker.start(
         "run", "--", PYTHON, "-c", COUNT.format(name=name),
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),  # nohup ignores one
     )  # fmt: skip
     ready(process)
-    process.send_signal(getattr(signal, f"SIG{name}"))
+    process.send_signal(number)
     out, _ = process.communicate(timeout=30)
     assert out == b"1\n" and process.returncode == 9
 
