@@ -55,7 +55,7 @@ def _call(*words):
 
 
 def draw(runs, options):
-    """The report, as a page and as Markdown. Its pictures need plotly and matplotlib; where they are
+    """The report, as a page and as Markdown. Pictures need plotly and matplotlib; where they are
     missing, the run files can be drawn on another machine."""
     for name, library in ("report.html", "plotly"), ("report.md", "matplotlib"):
         if importlib.util.find_spec(library):
