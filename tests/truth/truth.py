@@ -18,6 +18,8 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 BINARY = Path(os.environ.get("STOKER_BIN", HERE.parents[1] / "build" / "stoker"))
 FREE = 0.15  # foreign programs that use no more of the CPUs do not change a verdict
+SHARE = 0.05  # shares are so near to the planted
+STOLEN = 0.03  # of the time that a loop should have had: more, and the machine is not its own
 
 CUPTI = BINARY.parent / "sim_cupti_13" / "libcupti.so.13"  # of the GPU that is not there
 
@@ -170,7 +172,7 @@ def judge(outcome, end="return"):
 def _compare_busy(told, run):
     seconds = sum(rank["end_s"] - rank["start_s"] for rank in run["ranks"])
     busy = sum(rank["compute_s"] for rank in run["ranks"]) / max(seconds, 1e-9)
-    if abs(busy - told["busy"]) > 0.05:
+    if abs(busy - told["busy"]) > SHARE:
         return [f"busy {busy:.1%}, planted {told['busy']:.1%}"]
     return []
 
@@ -181,7 +183,7 @@ def _compare_causes(told, run, shares):
     if first != told["cause"]:
         wrong.append(f"first is {first}, not {told['cause']}")
     found = shares.get(told["cause"], 0.0)
-    if told["share"] is not None and abs(found - told["share"]) > 0.05:
+    if told["share"] is not None and abs(found - told["share"]) > SHARE:
         wrong.append(f"{told['cause']} {found:.1%}, planted {told['share']:.1%}")
     if run["verdict"]["cause"] != told["cause"]:
         wrong.append(f"the verdict names {run['verdict']['cause']}")
@@ -199,6 +201,27 @@ def try_out(name, device="cpu", end="return", tries=3):
         if not outcome.complaints or foreign(outcome) <= FREE or name == "noisy_neighbour":
             break
     return outcome
+
+
+def stolen(seconds=0.3):
+    """Which part of the time a busy process a CPU does not get: other programs, or other machines
+    on the same processor, which no figure of /proc tells."""
+    code = f"""
+import time
+start, cpu = time.perf_counter(), time.process_time()
+while time.perf_counter() - start < {seconds}:
+    pass
+print(1 - (time.process_time() - cpu) / (time.perf_counter() - start))
+"""
+    busy = [
+        subprocess.Popen(
+            ["taskset", "-c", str(cpu), sys.executable, "-c", code],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for cpu in _cpus()
+    ]
+    return max(float(one.communicate()[0] or 1) for one in busy)
 
 
 def foreign(outcome):
