@@ -7,19 +7,15 @@ import truth
 
 pytest.importorskip("torch")
 
-TRIES = 3  # times are planted by sleeps, and a machine may stand still in any of them
-
 
 def check(name, device="cpu", end="return"):
     needed = truth.NEEDS.get(name)
     if needed and not importlib.util.find_spec(needed):
         pytest.skip(f"{needed} is not installed")
-    for _ in range(TRIES):
-        outcome = truth.try_out(name, device, end)
-        if not outcome.complaints:
-            return
-        print(f"{name}: {outcome.complaints}")
-    if truth.foreign(outcome) > truth.FREE and name != "noisy_neighbour":
+    outcome = truth.try_out(name, device, end)
+    if not outcome.complaints:
+        return
+    if truth.foreign(outcome) > 2 * truth.FREE and name != "noisy_neighbour":
         pytest.skip(f"other programs use {truth.foreign(outcome):.0%} of the CPUs")
     stolen = max(truth.stolen() for _ in range(3))
     if stolen > truth.STOLEN:
