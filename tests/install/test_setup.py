@@ -30,6 +30,7 @@ def machine(tmp_path):
         ordinary = {
             "id": "#!/bin/sh\necho 1000\n",
             "python3": f'#!/bin/sh\nexec {sys.executable} "$@"\n',
+            "chromium": "#!/bin/sh\n",
         }
         for name, text in (ordinary | (fakes or {})).items():
             (tmp_path / name).unlink(missing_ok=True)
