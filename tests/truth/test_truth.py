@@ -1,6 +1,11 @@
-"""Scripts that plant one cause each: `stoker run` names it first, with the share that it has."""
+"""Scripts that plant one cause each: `stoker run` names it first, with the share that it has.
+
+Each runs once. Where the verdict is wrong it runs twice more, and both must be right: a verdict that
+is wrong more often than now and then fails here, and one pause of a shared machine does not. What
+needed more than one run is told as a warning."""
 
 import importlib.util
+import warnings
 
 import pytest
 import truth
@@ -14,6 +19,14 @@ def check(name, device="cpu", end="return"):
         pytest.skip(f"{needed} is not installed")
     outcome = truth.try_out(name, device, end)
     if not outcome.complaints:
+        return
+    first = outcome.complaints
+    for _ in range(2):
+        outcome = truth.try_out(name, device, end)
+        if outcome.complaints:
+            break
+    else:
+        warnings.warn(f"{name} on {device}, wrong once of three times: {first}", stacklevel=2)
         return
     if truth.foreign(outcome) > 2 * truth.FREE and name != "noisy_neighbour":
         pytest.skip(f"other programs use {truth.foreign(outcome):.0%} of the CPUs")

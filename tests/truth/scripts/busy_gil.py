@@ -1,11 +1,13 @@
-"""Threads of the script compute in Python: the loop has the interpreter every fourth time only."""
+"""Threads of the script compute in Python: the loop has the interpreter every sixth time only."""
 
 import threading
+import time
 
 import torch
 from planted import Accelerator, Ledger, arguments, burn
 
 STEPS = 1200
+THREADS = 5
 
 
 def statistics(over):
@@ -15,23 +17,34 @@ def statistics(over):
             total += number * number % 7
 
 
+def stood():
+    """Seconds for which this thread has neither run nor been kept from running by other threads
+    that use its CPU: here it waits for the interpreter alone."""
+    with open("/proc/thread-self/schedstat") as file:
+        ran, delayed = file.read().split()[:2]
+    return time.perf_counter() - (int(ran) + int(delayed)) / 1e9
+
+
 def main():
     options = arguments()
     step = Accelerator(options.device, 0.0002)
     optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(4))], lr=0.1)
     over = threading.Event()
-    for _ in range(3):
+    for _ in range(THREADS):
         threading.Thread(target=statistics, args=(over,), daemon=True).start()
     optimizer.step()
     ledger = Ledger("gil", options.device)
+    ledger.begin()
+    waited = stood()
     for number in range(STEPS):
         with ledger.step():
             step()
         burn(0.0005)
         if number % 10 == 9:
             optimizer.step()
+    waited = stood() - waited
     over.set()
-    ledger.tell(share=lambda idle: None)  # who had the interpreter how long is not known here
+    ledger.tell(share=lambda idle: waited / idle)
 
 
 if __name__ == "__main__":
