@@ -1,8 +1,8 @@
 """Scripts that plant one cause each: `stoker run` names it first, with the share that it has.
 
-Each runs once. Where the verdict is wrong it runs twice more, and both must be right: a verdict that
-is wrong more often than now and then fails here, and one pause of a shared machine does not. What
-needed more than one run is told as a warning."""
+Each runs once. Where the verdict is wrong it runs twice more, and both must be right: a verdict
+that is wrong more often than now and then fails here, and one pause of a shared machine does not.
+What needed more than one run is told as a warning."""
 
 import importlib.util
 import warnings
