@@ -49,7 +49,7 @@ if(TARGET tests)
         list(APPEND built stoker_video)
     endif()
     foreach(target IN ITEMS tests tests_base tests_transform tests_codec tests_pipeline tests_dataset
-                    tests_loader)
+                    tests_loader tests_fuzz)
         add_dependencies(${target} ${built})
     endforeach()
     get_property(all_tests DIRECTORY PROPERTY TESTS)
