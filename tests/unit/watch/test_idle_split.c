@@ -275,6 +275,60 @@ static void the_users_own_code_on_the_main_thread_transforms(void **state)
     story_free(story);
 }
 
+/* The loop's thread stands still between kernels; another thread of the process runs so much of the
+ * time. */
+static const struct summary_rank *stood_story(struct story **out, double other)
+{
+    struct story *story = *out = story_begin();
+    story_frame(story, MAIN, 1, 0, "train", "/data/user/train.py", 80);
+    for (uint64_t i = 0; i < STEPS; i++) {
+        uint64_t at = i * PERIOD;
+        struct record_sample sample = {.head = {RECORD_SAMPLE, 0, sizeof sample},
+                                       .time = BEGUN + at + PERIOD,
+                                       .weight = PERIOD,
+                                       .cpu = (uint64_t)((double)PERIOD * other),
+                                       .thread = MAIN + 5,
+                                       .kind = SAMPLE_OTHER,
+                                       .frame = 1};
+        story_sample(story, MAIN, at, at + PERIOD, 1, 0);
+        story_record(story, MAIN, sample.time, sample.time, &sample);
+    }
+    bare_steps(story);
+    return story_end(story);
+}
+
+static void a_loop_that_stands_while_another_thread_runs_waits_for_the_interpreter(void **state)
+{
+    (void)state;
+    struct story *story;
+    expect(stood_story(&story, 1), CAUSE_GIL, STEPS * WAIT);
+    story_free(story);
+    expect(stood_story(&story, 0.6), CAUSE_GIL, STEPS * WAIT); /* it holds it most of the time */
+    story_free(story);
+}
+
+static void a_loop_that_stands_while_nobody_runs_waits_for_something_else(void **state)
+{
+    (void)state;
+    struct story *story;
+    const struct summary_rank *rank = stood_story(&story, 0);
+    expect(rank, CAUSE_GIL, 0);
+    expect(rank, CAUSE_OTHER, STEPS * WAIT);
+    story_free(story);
+}
+
+static void compiling_is_not_judged(void **state)
+{
+    (void)state;
+    struct story *story = story_begin();
+    SPAN(story, .pid = MAIN, .what = SPAN_COMPILE, .start = PERIOD, .end = PERIOD + 20 * MS);
+    bare_steps(story);
+    const struct summary_rank *rank = story_end(story);
+    assert_int_equal(rank->excluded_ns, 20 * MS);
+    expect(rank, CAUSE_LAUNCH, STEPS * WAIT - 20 * MS);
+    story_free(story);
+}
+
 static void nccl_that_spins_is_no_work(void **state)
 {
     (void)state;
@@ -521,6 +575,9 @@ int main(void)
         cmocka_unit_test(a_gap_that_begins_in_a_synchronisation_is_its),
         cmocka_unit_test(small_gaps_are_python_that_launches),
         cmocka_unit_test(the_users_own_code_on_the_main_thread_transforms),
+        cmocka_unit_test(a_loop_that_stands_while_another_thread_runs_waits_for_the_interpreter),
+        cmocka_unit_test(a_loop_that_stands_while_nobody_runs_waits_for_something_else),
+        cmocka_unit_test(compiling_is_not_judged),
         cmocka_unit_test(nccl_that_spins_is_no_work),
         cmocka_unit_test(checkpoints_and_validation_come_first),
         cmocka_unit_test(a_loader_without_steps_validates),
