@@ -34,9 +34,9 @@ static int head_is_known(const struct dataset_field *field, const uint8_t *head)
 }
 
 /* Stored rows fill the end of their place, and zeros what is before them. `to`: the place. from may
- * be the end of the place itself, where the rows were read to. */
+ * be the end of the place itself, where the rows were read to. next: as window_gather_stream's. */
 static void gather_rows(const struct field_layout *layout, const uint8_t *from, uint64_t length,
-                        uint8_t *to)
+                        uint8_t *to, const uint8_t *next)
 {
     uint64_t rows = layout->rows;
     if (length < layout->full) {
@@ -45,12 +45,13 @@ static void gather_rows(const struct field_layout *layout, const uint8_t *from, 
         memset(to, 0, before);
         to += before;
     }
-    window_gather_stream(layout->gather, from, rows, to);
+    window_gather_stream(layout->gather, from, rows, to, next);
 }
 
-/* Puts a value where a read would have put it. Runs under a guard: no lock, no allocation. */
+/* Puts a value where a read would have put it. Runs under a guard: no lock, no allocation. next: of
+ * the same field, to be copied after it; or NULL. */
 static inline void copy_value(const struct stk_loader *loader, struct slot *slot, uint32_t place,
-                              uint32_t f)
+                              uint32_t f, const uint8_t *next)
 {
     const struct field_layout *layout = &loader->layout.fields[f];
     const struct dataset_field *field = layout->field;
@@ -59,7 +60,7 @@ static inline void copy_value(const struct stk_loader *loader, struct slot *slot
     uint64_t length = slot->extents[value].length;
     if (layout->gather) {
         gather_rows(layout, from, length,
-                    (uint8_t *)slot->box->fields[f].tensor.data + layout->item * place);
+                    (uint8_t *)slot->box->fields[f].tensor.data + layout->item * place, next);
         slot->how[value] = HOW_READY;
         return;
     }
@@ -113,9 +114,11 @@ static stk_status copy_span(void *user)
         if (i + AHEAD_SAMPLES < end)
             sample_ask(job, i + AHEAD_SAMPLES);
         for (uint32_t f = 0; f < fields; f++) {
-            uint8_t how = job->slot->how[(uint64_t)i * fields + f];
+            uint64_t value = (uint64_t)i * fields + f;
+            uint8_t how = job->slot->how[value];
+            const uint8_t *next = i + 1 < end ? job->slot->from[value + fields] : NULL;
             if (how == HOW_MAP || how == HOW_MEMORY)
-                copy_value(job->loader, job->slot, i, f);
+                copy_value(job->loader, job->slot, i, f, next);
         }
     }
     return STK_OK;
@@ -203,7 +206,7 @@ static void finish_rows(const struct span *span, const struct field_layout *layo
     const uint8_t *from = to + layout->item - length;
     if (layout->rows_at != STK_NOWHERE)
         from = span->rows + span->row_size * (place - span->first) + layout->rows_at;
-    gather_rows(layout, from, length, to);
+    gather_rows(layout, from, length, to, NULL);
 }
 
 /* Ones at the end of the place, as many as the extent says. */

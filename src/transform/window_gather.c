@@ -167,10 +167,10 @@ static void copy_some(const struct window_gather *gather, const uint8_t *from, u
 }
 
 void window_gather_stream(const struct window_gather *gather, const uint8_t *from, uint64_t rows,
-                          uint8_t *to)
+                          uint8_t *to, const uint8_t *next)
 {
     if (gather->whole && gather->scaled)
-        window_scale_stream(&gather->scale, from, rows * gather->count, to);
+        window_scale_stream(&gather->scale, from, rows * gather->count, to, next);
     else
         window_gather_copy(gather, from, rows, to);
 }

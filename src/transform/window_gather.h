@@ -33,9 +33,10 @@ uint64_t window_gather_to_bytes(const struct window_gather *gather);  /* of a ro
  * float32 (F64: float64; see window_scale.h). Any alignment of `from` and `to`. */
 void window_gather_copy(const struct window_gather *gather, const uint8_t *from, uint64_t rows,
                         uint8_t *to);
-/* The same for many: other threads may look at what was written after window_gather_fence. */
+/* The same for many: other threads may look at what was written after window_gather_fence. next:
+ * where the one after it will be taken from, if that is known; else NULL. It is only asked for. */
 void window_gather_stream(const struct window_gather *gather, const uint8_t *from, uint64_t rows,
-                          uint8_t *to);
+                          uint8_t *to, const uint8_t *next);
 void window_gather_fence(void);
 
 /* What it is made of, for its twin on the device (window_device.h). */

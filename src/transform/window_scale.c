@@ -88,6 +88,8 @@ static uint64_t least_multiple(uint32_t count, uint32_t lanes)
 
 typedef void scale_function(const struct window_scale *scale, const void *from, uint64_t n,
                             void *to);
+typedef void past_function(const struct window_scale *scale, const void *from, uint64_t n, void *to,
+                           const void *next);
 
 #if defined(__x86_64__)
 
@@ -146,13 +148,6 @@ static inline WIDE void vector_f64(const struct window_scale *scale, const uint8
     }
 }
 
-static inline WIDE void vector_f32_past(const struct window_scale *scale, const uint8_t *from,
-                                        uint8_t *to, uint64_t at, uint64_t k)
-{
-    __m256 x = _mm256_loadu_ps((const float *)(const void *)(from + at * 4));
-    _mm256_stream_ps((float *)(void *)(to + at * 4), scaled_vector(scale, k, x));
-}
-
 #define VECTORS(name, vector, one)                                                                 \
     static WIDE void wide_##name(const struct window_scale *scale, const void *from, uint64_t n,   \
                                  void *to)                                                         \
@@ -167,10 +162,26 @@ static inline WIDE void vector_f32_past(const struct window_scale *scale, const 
         }                                                                                          \
     }
 VECTORS(f32, vector_f32, one_f32)
-VECTORS(f32_past, vector_f32_past, one_f32)
 VECTORS(f16, vector_f16, one_f16)
 VECTORS(bf16, vector_bf16, one_bf16)
 VECTORS(f64, vector_f64, one_f64)
+
+static WIDE void wide_f32_past(const struct window_scale *scale, const void *from, uint64_t n,
+                               void *to, const void *next)
+{
+    const float *in = from, *soon = next;
+    float *out = to;
+    for (uint64_t at = 0; at < n;) {
+        uint64_t len = n - at < scale->period ? n - at : scale->period, k = 0;
+        for (; k + LANES <= len; k += LANES) {
+            _mm_prefetch((const char *)(soon + at + k), _MM_HINT_T0);
+            _mm256_stream_ps(out + at + k, scaled_vector(scale, k, _mm256_loadu_ps(in + at + k)));
+        }
+        for (; k < len; k++)
+            one_f32(scale, from, to, at + k, k);
+        at += len;
+    }
+}
 
 /* Vectors of 16, for processors that run them at full speed (those with VBMI). When a period is 1
  * to 8 vectors, the tables stay in registers: half of the loads are for them. */
@@ -184,7 +195,9 @@ VECTORS(f64, vector_f64, one_f64)
     x = _mm512_loadu_ps(in + WIDEST * i);                                                          \
     x = _mm512_mul_ps(_mm512_sub_ps(_mm512_sub_ps(x, high_##i), low_##i), inverse_##i);
 #define STORED(i) VECTOR(i) _mm512_storeu_ps(out + WIDEST * i, x);
-#define STREAMED(i) VECTOR(i) _mm512_stream_ps(out + WIDEST * i, x);
+#define STREAMED(i)                                                                                \
+    _mm_prefetch((const char *)(soon + WIDEST * i), _MM_HINT_T0);                                  \
+    VECTOR(i) _mm512_stream_ps(out + WIDEST * i, x);
 #define EACH_1(M) M(0)
 #define EACH_2(M) EACH_1(M) M(1)
 #define EACH_3(M) EACH_2(M) M(2)
@@ -194,22 +207,32 @@ VECTORS(f64, vector_f64, one_f64)
 #define EACH_7(M) EACH_6(M) M(6)
 #define EACH_8(M) EACH_7(M) M(7)
 
-#define REGISTERS(name, v, STEP)                                                                   \
-    static WIDER void name##_##v(const struct window_scale *scale, const void *from, uint64_t n,   \
-                                 void *to)                                                         \
+/* STEP: for each vector; MORE: what moves on with `in` and `out`. */
+#define TURNS(v, STEP, MORE)                                                                       \
+    const float *in = from;                                                                        \
+    float *out = to;                                                                               \
+    __m512 x;                                                                                      \
+    EACH_##v(TABLE) for (; n >= (v)*WIDEST; n -= (v)*WIDEST)                                       \
     {                                                                                              \
-        const float *in = from;                                                                    \
-        float *out = to;                                                                           \
-        __m512 x;                                                                                  \
-        EACH_##v(TABLE) for (; n >= (v)*WIDEST; n -= (v)*WIDEST)                                   \
-        {                                                                                          \
-            EACH_##v(STEP) in += (v)*WIDEST;                                                       \
-            out += (v)*WIDEST;                                                                     \
-        }                                                                                          \
-        for (uint64_t k = 0; k < n; k++) /* the tables begin anew with each turn */                \
-            one_f32(scale, (const uint8_t *)in, (uint8_t *)out, k, k);                             \
+        EACH_##v(STEP) in += (v)*WIDEST;                                                           \
+        out += (v)*WIDEST;                                                                         \
+        MORE;                                                                                      \
+    }                                                                                              \
+    for (uint64_t k = 0; k < n; k++) /* the tables begin anew with each turn */                    \
+        one_f32(scale, (const uint8_t *)in, (uint8_t *)out, k, k);
+
+#define BOTH(v)                                                                                    \
+    static WIDER void wider_##v(const struct window_scale *scale, const void *from, uint64_t n,    \
+                                void *to)                                                          \
+    {                                                                                              \
+        TURNS(v, STORED, (void)0)                                                                  \
+    }                                                                                              \
+    static WIDER void wider_past_##v(const struct window_scale *scale, const void *from,           \
+                                     uint64_t n, void *to, const void *next)                       \
+    {                                                                                              \
+        const float *soon = next;                                                                  \
+        TURNS(v, STREAMED, soon += (v)*WIDEST)                                                     \
     }
-#define BOTH(v) REGISTERS(wider, v, STORED) REGISTERS(wider_past, v, STREAMED)
 BOTH(1)
 BOTH(2)
 BOTH(3)
@@ -224,8 +247,8 @@ static void use_registers(struct window_scale *scale, uint32_t count)
 {
     static scale_function *const wider[] = {wider_1, wider_2, wider_3, wider_4,
                                             wider_5, wider_6, wider_7, wider_8};
-    static scale_function *const past[] = {wider_past_1, wider_past_2, wider_past_3, wider_past_4,
-                                           wider_past_5, wider_past_6, wider_past_7, wider_past_8};
+    static past_function *const past[] = {wider_past_1, wider_past_2, wider_past_3, wider_past_4,
+                                          wider_past_5, wider_past_6, wider_past_7, wider_past_8};
     uint64_t turn = least_multiple(count, WIDEST) / WIDEST;
     if (turn > sizeof wider / sizeof wider[0] || !__builtin_cpu_supports("avx512vbmi"))
         return;
@@ -238,26 +261,24 @@ void window_scale_fence(void)
     _mm_sfence();
 }
 
-static scale_function *fastest(scale_function *wide, scale_function *plain)
+static int has_wide(void)
 {
     unsigned a, b, c = 0, d;
     int half = __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
-    return half && __builtin_cpu_supports("avx2") ? wide
-                                                  : plain; /* the latter asks the system too */
+    return half && __builtin_cpu_supports("avx2"); /* the latter asks the system too */
 }
 
 #else /* other processors: the compiler's own vectors of the plain loops */
 
 #define wide_f32 plain_f32
-#define wide_f32_past plain_f32
+#define wide_f32_past NULL
 #define wide_f16 plain_f16
 #define wide_bf16 plain_bf16
 #define wide_f64 plain_f64
 
-static scale_function *fastest(scale_function *wide, scale_function *plain)
+static int has_wide(void)
 {
-    (void)wide;
-    return plain;
+    return 0;
 }
 
 static void use_registers(struct window_scale *scale, uint32_t count)
@@ -273,6 +294,11 @@ void window_scale_fence(void)
 #endif
 
 /* --- making ----------------------------------------------------------------------------------- */
+
+static scale_function *fastest(scale_function *wide, scale_function *plain)
+{
+    return has_wide() ? wide : plain;
+}
 
 static void choose_functions(struct window_scale *scale, enum stk_dtype dtype, uint32_t count)
 {
@@ -292,7 +318,7 @@ static void choose_functions(struct window_scale *scale, enum stk_dtype dtype, u
     default:
         scale->plain = plain_f32;
         scale->run = fastest(wide_f32, plain_f32);
-        scale->past = fastest(wide_f32_past, NULL);
+        scale->past = has_wide() ? wide_f32_past : NULL;
         use_registers(scale, count);
     }
 }
@@ -346,10 +372,11 @@ stk_status window_scale_init(struct window_scale *scale, const struct scaler *sc
     return STK_OK;
 }
 
-void window_scale_stream(const struct window_scale *scale, const void *from, uint64_t n, void *to)
+void window_scale_stream(const struct window_scale *scale, const void *from, uint64_t n, void *to,
+                         const void *next)
 {
     if (scale->past && n >= STREAM_LEAST && from != to && ((uintptr_t)to & (LINE - 1)) == 0)
-        scale->past(scale, from, n, to);
+        scale->past(scale, from, n, to, next ? next : from);
     else
         scale->run(scale, from, n, to);
 }

@@ -252,7 +252,7 @@ static void both_twins_of_the_floats_agree_for_any_number_of_columns(void **stat
             scale.plain(&scale, from, n, plain);
             assert_memory_equal(fast, plain, n * size + (n * size < sizeof fast));
             memset(fast, 0, sizeof fast);
-            window_scale_stream(&scale, odd + 1, n, fast); /* past the caches where it can */
+            window_scale_stream(&scale, odd + 1, n, fast, n % 2 ? odd + 1 : NULL);
             window_scale_fence();
             assert_memory_equal(fast, plain, n * size + (n * size < sizeof fast));
             window_scale_reset(&scale);
