@@ -9,8 +9,12 @@ CTEST = ctest --output-on-failure --no-tests=error --timeout 60 -j $(JOBS)
 # Sanitizers reserve fixed ranges of addresses: where random placement can be switched off, it is.
 FIXED = $(shell setarch -R true 2> /dev/null && echo setarch -R)
 
+# The leak sanitizer of gcc 12 at times falls over the thread-local memory of a library that libcurl
+# brings along, when it looks there at the end of a test.
+LEAKS = ASAN_OPTIONS=intercept_tls_get_addr=0
+
 .PHONY: all help setup demo bottleneck test test-unit test-asan test-tsan test-fuzz test-python \
-        fuzz gpu-test gpu-bench bench lint format wheel install clean
+        test-stores fuzz gpu-test gpu-bench bench lint format wheel install clean
 .NOTPARALLEL:
 
 all: build/build.ninja ## the library and the command, C only: build/stoker, build/libstoker.*
@@ -29,7 +33,7 @@ demo: setup ## the usual loaders against Stoker, then a training run; prints the
 bottleneck: setup ## a slow training and a fast one under `stoker run`: build/bottleneck/report.html
 	@$(PYTHON) examples/bottleneck/run.py
 
-test: setup test-unit test-asan test-tsan test-fuzz test-python ## all tests, with set-up
+test: setup test-unit test-asan test-tsan test-fuzz test-python test-stores ## all tests, with set-up
 
 test-unit: all ## C unit tests
 	@$(BUILD) build -j $(JOBS) --target tests
@@ -37,12 +41,12 @@ test-unit: all ## C unit tests
 
 test-asan: build/asan/build.ninja ## C unit tests under the address and undefined sanitizers
 	@$(BUILD) build/asan -j $(JOBS) --target all tests
-	@$(FIXED) $(CTEST) --test-dir build/asan
+	@$(LEAKS) $(FIXED) $(CTEST) --test-dir build/asan
 
 test-tsan: build/tsan/build.ninja ## C unit tests of what has threads under the thread sanitizer
-	@$(BUILD) build/tsan -j $(JOBS) --target tests_store tests_work tests_loader \
-	    tests_pack test_collect test_inject_sim test_inject_process_sim sim_cuda
-	@$(FIXED) $(CTEST) --test-dir build/tsan -L '^(store|work|loader|pack)$$'
+	@$(BUILD) build/tsan -j $(JOBS) --target tests_net tests_store tests_work \
+	    tests_loader tests_pack test_collect test_inject_sim test_inject_process_sim sim_cuda
+	@$(FIXED) $(CTEST) --test-dir build/tsan -L '^(net|store|work|loader|pack)$$'
 	@$(FIXED) $(CTEST) --test-dir build/tsan -R '^watch/test_(collect|inject.*sim)'
 
 test-fuzz: build/fuzz/build.ninja ## fuzz targets for FUZZ_SECONDS each (10)
@@ -53,6 +57,9 @@ test-python: setup all ## tests of the command, the package and the installed tr
 	@failed=0; for folder in cli python truth install; do \
 	    echo "pytest tests/$$folder"; $(PYTHON) -m pytest -q tests/$$folder || failed=1; \
 	done; exit $$failed
+
+test-stores: setup all ## tests of remote data against servers on loopback, faults and all
+	@$(PYTHON) -m pytest -q tests/stores
 
 fuzz: FUZZ_SECONDS = 300
 fuzz: test-fuzz ## fuzz targets for five minutes each

@@ -8,8 +8,8 @@ find_package(PkgConfig REQUIRED)
 pkg_check_modules(ZLIB REQUIRED IMPORTED_TARGET zlib)
 pkg_check_modules(JANSSON REQUIRED IMPORTED_TARGET jansson)
 
-# stoker_optional(NAME module): HAVE_NAME is ON when pkg-config knows the module and -DSTOKER_NAME=OFF was
-# not given; then it is linked.
+# stoker_optional(NAME modules): HAVE_NAME is ON when pkg-config knows the modules and -DSTOKER_NAME=OFF was
+# not given; then they are linked.
 set(STOKER_LIBRARIES PkgConfig::ZLIB PkgConfig::JANSSON)
 # Not as modules: a static link would then ask for the libraries that these libraries need.
 set(STOKER_PC_LIBRARIES "")
@@ -28,6 +28,7 @@ macro(stoker_optional name module)
     endif()
 endmacro()
 stoker_optional(LIBURING liburing>=2.1)
+stoker_optional(NET "libcurl>=7.85;libcrypto") # remote data: both or none
 stoker_optional(ZSTD libzstd)
 stoker_optional(JPEG libjpeg) # libjpeg-turbo: partial decoding is asked for
 stoker_optional(PNG libpng)
@@ -46,6 +47,8 @@ function(stoker_pick list_name)
         set(present "${CMAKE_MATCH_1}.c")
         if(absent MATCHES "uring")
             set(have ${HAVE_LIBURING})
+        elseif(absent MATCHES "/net/")
+            set(have ${HAVE_NET})
         elseif(absent MATCHES "zstd")
             set(have ${HAVE_ZSTD})
         elseif(absent MATCHES "jpeg")
@@ -67,5 +70,8 @@ function(stoker_pick list_name)
             list(REMOVE_ITEM picked "${present}")
         endif()
     endforeach()
+    if(NOT HAVE_NET) # the rest of the web: what includes web_parts.h
+        list(FILTER picked EXCLUDE REGEX "/net/web_(answer|host|timer|transfer)\\.c$")
+    endif()
     set(${list_name} ${picked} PARENT_SCOPE)
 endfunction()

@@ -8,7 +8,7 @@ if(NOT CMOCKA_FOUND)
 endif()
 add_custom_target(tests DEPENDS stoker_shared stoker_archive)
 add_custom_target(tests_fuzz)
-foreach(folder IN ITEMS base trace work store filter index transform format codec pipeline dataset
+foreach(folder IN ITEMS base trace work net store filter index transform format codec pipeline dataset
                   loader pack show gpu watch)
     add_custom_target(tests_${folder}) # one folder's alone
 endforeach()
@@ -18,6 +18,9 @@ endif()
 
 file(GLOB unit_tests CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}"
      "${PROJECT_SOURCE_DIR}/tests/unit/*/test_*.c")
+if(NOT HAVE_NET)
+    list(FILTER unit_tests EXCLUDE REGEX "/net/|/test_remote[a-z_]*\\.c$|upload\\.c$")
+endif()
 foreach(source IN LISTS unit_tests)
     get_filename_component(name "${source}" NAME_WE)
     get_filename_component(folder "${source}" DIRECTORY)
@@ -27,6 +30,9 @@ foreach(source IN LISTS unit_tests)
     target_compile_options(${name} PRIVATE ${no_lto} -UNDEBUG)
     target_link_options(${name} PRIVATE ${no_lto})
     target_link_libraries(${name} PRIVATE stoker_static stoker_flags PkgConfig::CMOCKA)
+    if(source MATCHES "/net/|/test_remote|upload") # a server to ask
+        target_sources(${name} PRIVATE tests/unit/net/answering.c)
+    endif()
     set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/unit")
     add_dependencies(tests_${folder} ${name})
     add_dependencies(tests ${name})

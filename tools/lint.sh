@@ -47,8 +47,9 @@ headers()
 bare()
 {
     cmake --preset debug -B build/lint-bare -DSTOKER_WERROR=ON -DSTOKER_TESTS=OFF \
-        -DSTOKER_LIBURING=OFF -DSTOKER_ZSTD=OFF -DSTOKER_JPEG=OFF -DSTOKER_PNG=OFF \
-        -DSTOKER_WEBP=OFF -DSTOKER_SNDFILE=OFF -DSTOKER_SOXR=OFF -DSTOKER_VIDEO=OFF &&
+        -DSTOKER_LIBURING=OFF -DSTOKER_NET=OFF -DSTOKER_ZSTD=OFF -DSTOKER_JPEG=OFF \
+        -DSTOKER_PNG=OFF -DSTOKER_WEBP=OFF -DSTOKER_SNDFILE=OFF -DSTOKER_SOXR=OFF \
+        -DSTOKER_VIDEO=OFF &&
         cmake --build build/lint-bare -j "$jobs"
 }
 exports() { tools/check_exports.sh build/lint-release/libstoker.so build/lint-release/libstoker.a; }

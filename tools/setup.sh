@@ -26,6 +26,8 @@ find_missing_for_build()
     need_library zlib zlib1g-dev
     need_library jansson libjansson-dev
     need_library liburing liburing-dev
+    need_library libcurl libcurl4-openssl-dev
+    need_library libcrypto libssl-dev
     need_library libzstd libzstd-dev
     need_library libjpeg libjpeg-dev
     need_library libpng libpng-dev
@@ -81,6 +83,7 @@ find_missing_for_tests()
     need_command tar tar
     need_command clang clang
     need_command ffmpeg ffmpeg
+    PATH="$PATH:/usr/sbin" need_command nginx nginx-light
     need_library cmocka libcmocka-dev
     find_missing_browser
     can_link_fuzzer || missing+=($(clang_runtime_package))

@@ -37,7 +37,8 @@ def test_the_tag_is_abi3_and_as_old_as_debian_12_allows(wheel):
 
 def test_the_wheel_bundles_what_no_linux_promises_to_have(wheel):
     names = zipfile.ZipFile(wheel).namelist()
-    bundled = ("libjansson", "libzstd", "liburing", "libjpeg", "libpng16", "libwebp", "libsndfile")
+    bundled = ("libjansson", "libzstd", "liburing", "libcurl", "libcrypto", "libjpeg", "libpng16",
+               "libwebp", "libsndfile")  # fmt: skip
     for library in bundled:
         assert any(re.match(rf"stoker\.libs/{library}-", name) for name in names), names
     assert "stoker/py.typed" in names
