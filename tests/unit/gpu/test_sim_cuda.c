@@ -14,15 +14,8 @@
 
 #include "../../sim_cuda/sim_cuda.h"
 #include "../../sim_cuda/sim_kernel.h"
+#include "base/sanitized.h"
 #include "gpu/cuda_api.h"
-
-#ifdef __has_feature
-#define UNDER_THREAD_SANITIZER __has_feature(thread_sanitizer)
-#elif defined(__SANITIZE_THREAD__)
-#define UNDER_THREAD_SANITIZER 1
-#else
-#define UNDER_THREAD_SANITIZER 0
-#endif
 
 enum { SIZE = 1 << 20 };
 
