@@ -8,6 +8,7 @@
 #include "exit_status.h"
 #include "json_out.h"
 #include "message.h"
+#include "probe_report.h"
 #include "source.h"
 
 static void json_row(void *user, const struct stk_check_row *row)
@@ -111,6 +112,8 @@ static int run(const struct command *command, struct stk_context *context, int a
 
     if (options_read(command, &arguments, argc, argv, &status))
         return status;
+    if (arguments.word_count && stk_is_remote(arguments.words[0]))
+        return probe_report(context, &arguments);
     if (arguments.word_count &&
         source_open(context, &arguments, arguments.words, arguments.word_count, &dataset, &err))
         status = message_error(&err); /* the machine's rows may say why: they come all the same */
@@ -123,9 +126,13 @@ const struct command cmd_check = {
     .name = "check",
     .summary =
         "Tells what this machine and this build can do, and what to do about what is missing.\n"
-        "With a URI: opens it and tells what it holds.",
+        "With a path: opens it and tells what it holds.\n"
+        "With the URI of a store on the network: looks at each step on the way there, and how fast "
+        "it is.",
     .usage = "[URI...] [options]",
-    .examples = "  stoker check\n  stoker check shards/ --json\n",
+    .examples = "  stoker check\n  stoker check shards/ --json\n"
+                "  stoker check s3://bucket/shards/\n"
+                "  stoker check abfss://container@account.dfs.core.windows.net/shards/\n",
     .opens = OPENS_DATASET,
     .max_words = INT32_MAX,
     .run = run,

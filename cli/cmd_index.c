@@ -152,7 +152,7 @@ static int report(const struct stk_dataset *dataset, const struct arguments *arg
 
 static int run(const struct command *command, struct stk_context *context, int argc, char **argv)
 {
-    struct arguments arguments = {0};
+    struct arguments arguments = {.share_index = 1};
     struct stk_dataset *dataset;
     struct stk_error err;
     struct timespec begun, from, to;
@@ -173,11 +173,13 @@ static int run(const struct command *command, struct stk_context *context, int a
 const struct command cmd_index = {
     .name = "index",
     .summary =
-        "Builds the index where it is missing or stale: tells where it is and what it holds.",
+        "Builds the index where it is missing or stale: tells where it is and what it holds.\n"
+        "Of data on the network it is written beside the data, too, where that is allowed.",
     .usage = "SRC... [options]",
     .examples = "  stoker index shards/\n"
                 "  stoker index shards/ --reindex --json\n"
-                "  stoker index 'train-*.tar' --index train.stokeridx\n",
+                "  stoker index 'train-*.tar' --index train.stokeridx\n"
+                "  stoker index s3://bucket/shards/\n",
     .opens = OPENS_WINDOWS,
     .min_words = 1,
     .max_words = INT32_MAX,

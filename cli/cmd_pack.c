@@ -126,10 +126,13 @@ const struct command cmd_pack = {
         "tar: folders, loose files or any other dataset, for WebDataset too.\n"
         "series: Parquet, CSV, ORC and Arrow files; this needs the Python package with pyarrow.\n"
         "Here --dtype is f32, f16 or bf16 (f32), and the window's sizes are what the series is\n"
-        "opened with by default.",
+        "opened with by default.\n"
+        "OUT may be s3://, az://, abfss:// or gs://: files are made in $TMPDIR (/var/tmp) and\n"
+        "sent whole, metadata last; the same command goes on with a run that was broken off.",
     .usage = "SRC... -o OUT --to tar|series [options]",
     .examples = "  stoker pack photos/ -o shards --to tar --shard-size 256MiB\n"
                 "  stoker pack 'part-*/' -o shards --to tar --shard-samples 1000 --prefix train\n"
+                "  stoker pack photos/ -o s3://bucket/photos --to tar\n"
                 "  stoker pack prices/ -o prices.series --to series --time day --split "
                 "0.8,0.1,0.1\n"
                 "  stoker pack all.parquet -o out --to series --entity ticker --time day \\\n"

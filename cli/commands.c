@@ -5,12 +5,14 @@
 #include "message.h"
 
 /* Each is defined in the file of its name. */
-extern const struct command cmd_check, cmd_gen, cmd_pack, cmd_rescale, cmd_index, cmd_ls, cmd_cat,
-    cmd_show, cmd_verify, cmd_stream, cmd_run, cmd_report, cmd_version, cmd_help;
+extern const struct command cmd_check, cmd_gen, cmd_pack, cmd_rescale, cmd_index, cmd_warm,
+    cmd_cache, cmd_ls, cmd_cat, cmd_show, cmd_verify, cmd_stream, cmd_run, cmd_report, cmd_version,
+    cmd_help;
 
 static const struct command *const commands[] = {
-    &cmd_check, &cmd_gen,    &cmd_pack,   &cmd_rescale, &cmd_index,  &cmd_ls,      &cmd_cat,
-    &cmd_show,  &cmd_verify, &cmd_stream, &cmd_run,     &cmd_report, &cmd_version, &cmd_help,
+    &cmd_check, &cmd_gen,    &cmd_pack,    &cmd_rescale, &cmd_index,  &cmd_warm,
+    &cmd_cache, &cmd_ls,     &cmd_cat,     &cmd_show,    &cmd_verify, &cmd_stream,
+    &cmd_run,   &cmd_report, &cmd_version, &cmd_help,
 };
 
 const struct command *commands_at(int row)

@@ -32,6 +32,18 @@ const struct option options_dataset[] = {
     {0},
 };
 
+const struct option options_network[] = {
+    {"cache", 0, OPTION_TEXT, AT(cache), "FOLDER",
+     "keep what is fetched here, for all processes of this machine (STOKER_CACHE); \"\": nowhere"},
+    {"cache-size", 0, OPTION_SIZE, AT(cache_size), "SIZE",
+     "most that the cache may take (STOKER_CACHE_SIZE; a tenth of the disk)"},
+    {"ca", 0, OPTION_TEXT, AT(ca), "FILE",
+     "trust these certificates instead of the system's (STOKER_CA)"},
+    {"timeout", 0, OPTION_U32, AT(timeout), "SECONDS",
+     "how long one read or list may take with all its retries (STOKER_TIMEOUT; 60)"},
+    {0},
+};
+
 const struct option options_windows[] = {
     {"window", 0, OPTION_U64, AT(windows.window), "ROWS", "rows of x"},
     {"horizon", 0, OPTION_U64, AT(windows.horizon), "ROWS", "rows of y; 0: no y"},
@@ -59,6 +71,8 @@ const struct option *options_table(const struct command *command, int number)
     case 2:
         return command->opens == OPENS_WINDOWS ? options_windows : no_options;
     case 3:
+        return command->opens != OPENS_NOTHING ? options_network : no_options;
+    case 4:
         return command->runs ? options_common + 1 : options_common;
     default:
         return NULL;
@@ -264,6 +278,7 @@ void options_help(const struct command *command)
     help_table("Options", options_table(command, 0));
     help_table("Dataset options", options_table(command, 1));
     help_table("Series options (else as the series says)", options_table(command, 2));
-    help_table("Always", options_table(command, 3));
+    help_table("Options for data on the network", options_table(command, 3));
+    help_table("Always", options_table(command, 4));
     printf("\nExamples\n%s", command->examples);
 }

@@ -63,7 +63,11 @@ struct arguments {
     struct option_shape shape;
     struct option_list fields;
     int reindex;
+    int share_index; /* set by the command, not by an option */
     uint64_t chunk_limit;
+    const char *cache, *ca; /* of data on the network, as all up to timeout */
+    uint64_t cache_size;
+    uint32_t timeout;
     struct option_windows windows;
 };
 
@@ -92,6 +96,7 @@ struct command {
 /* Tables that commands share. */
 extern const struct option options_common[];
 extern const struct option options_dataset[];
+extern const struct option options_network[];
 extern const struct option options_windows[];
 
 /* Reads argv[1 ..] into arguments (defaults already there, but those of windows), which is the

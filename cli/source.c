@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "stoker/remote.h"
 #include "interrupt.h"
 
 /* Not 0 when the command line says anything of windows. */
@@ -14,6 +15,15 @@ static int windows_given(const struct option_windows *windows)
            windows->stride != STK_DEFAULT || windows->gap != STK_DEFAULT ||
            windows->min_history != STK_DEFAULT || windows->pad || windows->split ||
            windows->features.count || windows->labels.count;
+}
+
+stk_status source_configure(const struct arguments *arguments, struct stk_error *err)
+{
+    struct stk_remote_options options = {.ca = arguments->ca, .timeout_s = arguments->timeout};
+
+    if (!options.ca && !options.timeout_s)
+        return STK_OK;
+    return stk_remote_configure(&options, err);
 }
 
 stk_status source_open(struct stk_context *context, const struct arguments *arguments,
@@ -44,8 +54,14 @@ stk_status source_open(struct stk_context *context, const struct arguments *argu
         .index = arguments->index,
         .reindex = arguments->reindex,
         .window = windows_given(given) ? &windows : NULL,
+        .cache = arguments->cache,
+        .cache_size = arguments->cache_size,
+        .share_index = arguments->share_index,
     };
+    stk_status status = source_configure(arguments, err);
 
+    if (status)
+        return status;
     return stk_dataset_open(context, out, (const char *const *)sources, (uint32_t)count, &options,
                             err);
 }

@@ -13,6 +13,9 @@ STK_CHECK stk_status source_open(struct stk_context *context, const struct argum
                                  char **sources, int count, struct stk_dataset **out,
                                  struct stk_error *err);
 
+/* Sets what the options say of data on the network; source_open does so itself. */
+STK_CHECK stk_status source_configure(const struct arguments *arguments, struct stk_error *err);
+
 /* What to leave out of objects' paths so that they read as the user would write them: the current
  * folder when all sources were named from it, else nothing. */
 void source_folder(const struct arguments *arguments, char folder[PATH_MAX]);

@@ -19,6 +19,12 @@ static int hook_progress(void *user, const struct stk_progress *progress)
     return interrupt_pending();
 }
 
+static int hook_waiting(void *user)
+{
+    (void)user;
+    return interrupt_pending();
+}
+
 static void hook_notice(void *user, const char *text)
 {
     (void)user;
@@ -28,6 +34,7 @@ static void hook_notice(void *user, const char *text)
 void stoker_hooks(struct stk_hooks *hooks)
 {
     hooks->progress = hook_progress;
+    hooks->waiting = hook_waiting;
     hooks->notice = hook_notice;
 }
 

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "stoker/cache.h"
 #include "exit_status.h"
 #include "json_out.h"
 #include "message.h"
@@ -29,6 +30,35 @@ static void json_reads(struct json_out *json, const struct stk_loader_stats *sta
     json_out_number(json, "merged", stats->merged_reads);
     json_out_number(json, "mapped", stats->mapped_copies);
     json_out_number(json, "chunks", stats->chunks_decoded);
+    json_out_end_object(json);
+}
+
+/* What the run's cache did; 0: it has none. */
+static int cache_counts(const struct stream *stream, struct stk_cache_counts *counts)
+{
+    const char *folder = stream->arguments->base.cache;
+
+    folder = folder ? folder : getenv("STOKER_CACHE");
+    return folder && folder[0] && stk_cache_counts(folder, counts);
+}
+
+static void json_cache(struct json_out *json, const struct stream *stream)
+{
+    struct stk_cache_counts counts;
+
+    if (!cache_counts(stream, &counts)) {
+        json_out_text(json, "cache", NULL);
+        return;
+    }
+    json_out_object(json, "cache");
+    json_out_number(json, "hits", counts.hits);
+    json_out_number(json, "misses", counts.misses);
+    json_out_number(json, "bypassed", counts.bypassed);
+    json_out_number(json, "written", counts.written);
+    json_out_number(json, "dropped", counts.dropped);
+    json_out_number(json, "damaged", counts.damaged);
+    json_out_number(json, "evicted", counts.evicted);
+    json_out_bool(json, "disk_full", counts.disk_full);
     json_out_end_object(json);
 }
 
@@ -92,6 +122,7 @@ static void report_json(const struct stream *stream, const struct stk_loader_sta
     json_out_text(&json, "io", stats->io);
     json_out_number(&json, "threads", stats->threads);
     json_reads(&json, stats);
+    json_cache(&json, stream);
     json_device(&json, stats);
     json_out_real(&json, "open_seconds", stream->open_seconds);
     json_out_end_object(&json);
@@ -114,6 +145,19 @@ static void text_device(const struct stk_loader_stats *stats)
                device->cpu_decoded);
 }
 
+static void text_cache(const struct stream *stream)
+{
+    struct stk_cache_counts counts;
+
+    if (!cache_counts(stream, &counts))
+        return;
+    printf("cache     %" PRIu64 " hits, %" PRIu64 " misses, %" PRIu64 " read past it%s\n",
+           counts.hits, counts.misses, counts.bypassed,
+           counts.disk_full ? ": its disk is full" : "");
+    if (counts.damaged)
+        printf("          %" PRIu64 " blocks were damaged, and fetched again\n", counts.damaged);
+}
+
 static void report_text(const struct stream *stream, const struct stk_loader_stats *stats)
 {
     char size[24], digest[33];
@@ -130,6 +174,7 @@ static void report_text(const struct stream *stream, const struct stk_loader_sta
     if (stats->device.name[0])
         text_device(stats);
     printf("io        %s, %" PRIu32 " threads\n", stats->io, stats->threads);
+    text_cache(stream);
     printf("stopped   epoch %" PRIu64 ", sample %" PRIu64 "\n", stream->epoch, stream->position);
     printf("bad       %" PRIu64 "\n", stats->bad);
     if (!stream->arguments->no_digest) {

@@ -62,6 +62,19 @@ static int context_progress(void *user, const struct stk_progress *progress)
     return bad ? 1 : 0;
 }
 
+/* A thread waits for the network: Ctrl-C ends that. */
+static int context_waiting(void *user)
+{
+    struct context_object *self = user;
+    struct convert_call call;
+    convert_enter(&call);
+    int bad = PyErr_CheckSignals();
+    if (bad)
+        context_keep(self);
+    convert_leave(&call);
+    return bad ? 1 : 0;
+}
+
 static void context_notice(void *user, const char *text)
 {
     struct context_object *self = user;
@@ -245,6 +258,7 @@ static PyObject *context_new(PyTypeObject *type, PyObject *args, PyObject *named
     struct stk_hooks hooks = {
         .user = self, /* lives longer than the context it owns */
         .progress = context_progress,
+        .waiting = context_waiting,
         .notice = context_notice,
         .write_table = write_table == Py_None ? NULL : context_write_table,
         .open_tables = open_tables == Py_None ? NULL : context_open_tables,

@@ -75,16 +75,18 @@ static PyObject *dataset_open(PyTypeObject *type, PyObject *context, PyObject *s
 
 static PyObject *dataset_new(PyTypeObject *type, PyObject *args, PyObject *named)
 {
-    static char *names[] = {"context",     "sources", "fields",  "format",  "dtype", "shape",
-                            "chunk_limit", "index",   "reindex", "windows", NULL};
+    static char *names[] = {"context", "sources",     "fields", "format",  "dtype",
+                            "shape",   "chunk_limit", "index",  "reindex", "windows",
+                            "cache",   "cache_size",  NULL};
     struct core_state *state = PyType_GetModuleState(type);
     struct stk_dataset_options options = {0};
     PyObject *context, *sources, *fields = Py_None, *shape = Py_None, *cut = Py_None;
     int64_t dimensions[STK_MAX_RANK];
-    if (!PyArg_ParseTupleAndKeywords(args, named, "O!O!|OzzOO&zpO:Dataset", names, state->context,
-                                     &context, &PyList_Type, &sources, &fields, &options.format,
-                                     &options.dtype, &shape, convert_u64, &options.chunk_limit,
-                                     &options.index, &options.reindex, &cut))
+    if (!PyArg_ParseTupleAndKeywords(args, named, "O!O!|OzzOO&zpOzO&:Dataset", names,
+                                     state->context, &context, &PyList_Type, &sources, &fields,
+                                     &options.format, &options.dtype, &shape, convert_u64,
+                                     &options.chunk_limit, &options.index, &options.reindex, &cut,
+                                     &options.cache, convert_u64, &options.cache_size))
         return NULL;
     const char **field_names;
     struct series_windows windows;

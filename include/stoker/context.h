@@ -52,6 +52,9 @@ struct stk_hooks {
     int (*progress)(void *user, const struct stk_progress *progress);
     /* A sentence for the user that is no error ("the index was rebuilt"). Any thread. */
     void (*notice)(void *user, const char *text);
+    /* Asked at most ten times a second by a thread that waits for a store on the network; not 0:
+     * give up. NULL: it waits until the time limit. */
+    int (*waiting)(void *user);
     /* Writes a Parquet file. NULL in the plain binary; the Python package fills it (pyarrow). */
     stk_status (*write_table)(void *user, const char *path, const struct stk_column *columns,
                               uint32_t column_count, uint64_t rows, struct stk_error *err);

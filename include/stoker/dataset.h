@@ -61,9 +61,17 @@ struct stk_dataset_options {
     const int64_t *shape; /* raw: the shape of one sample */
     int32_t rank;         /* raw: length of shape */
     uint64_t chunk_limit; /* most bytes a compressed shard may decode to; 0: 1 GiB */
-    const char *index; /* where to keep the index; NULL: beside the data, else the user's cache */
+    const char *index; /* where to keep the index; NULL: beside the data, else the user's cache; of
+                          data on the network: the user's cache */
     int reindex;       /* not 0: build it anew */
     const struct stk_window_options *window; /* series: NULL: all as the metadata says */
+    /* Data on the network: a folder of this machine where what was fetched is kept, shared by all
+     * its processes; "": none. NULL: what STOKER_CACHE says, else none. */
+    const char *cache;
+    uint64_t cache_size; /* most bytes it may take; 0: what STOKER_CACHE_SIZE says, else as it was
+                            made, else a tenth of the disk */
+    int share_index;     /* data on the network, not 0: the index is written beside it, too, where
+                            that is allowed; a notice tells whether it was */
 };
 
 /* Fields of a series: x and y; x_mask where windows are padded; static where there are any. On
@@ -94,8 +102,8 @@ struct stk_value {
     struct stk_bytes bytes;
 };
 
-/* Opens what sources name: paths, folders, globs, brace lists, file:// URIs. Builds the index when
- * there is none, or when it is stale. */
+/* Opens what sources name: paths, folders, globs, brace lists, URIs (file, http, https, s3, gs, az,
+ * abfss). Builds the index when there is none, or when it is stale. */
 STK_API STK_CHECK stk_status stk_dataset_open(struct stk_context *context, struct stk_dataset **out,
                                               const char *const *sources, uint32_t source_count,
                                               const struct stk_dataset_options *options,

@@ -12,7 +12,8 @@
 struct stk_loader;
 
 enum stk_order {
-    STK_ORDER_AUTO,       /* with shuffle: global, or local where chunks must be decoded whole */
+    STK_ORDER_AUTO,       /* with shuffle: global; or local, where chunks must be decoded whole, and
+                             where much data lies on the network (docs/order.md) */
     STK_ORDER_SEQUENTIAL, /* as stored */
     STK_ORDER_GLOBAL,     /* a true shuffle of all samples */
     STK_ORDER_LOCAL,      /* chunks shuffled, then samples within reach chunks */
@@ -159,7 +160,7 @@ struct stk_loader_stats {
     uint64_t caller_bytes, caller_peak_bytes; /* in batches the caller has not released */
     uint64_t reads, merged_reads, mapped_copies, chunks_decoded;
     uint32_t threads;
-    const char *io; /* "pread" or "io_uring" */
+    const char *io; /* "pread", "io_uring" or "network" */
     struct stk_device_stats device;
 };
 

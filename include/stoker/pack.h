@@ -7,7 +7,7 @@
 #include "stoker/dataset.h"
 
 struct stk_pack_options {
-    const char *out;        /* folder; made when missing */
+    const char *out;        /* folder, made when missing; or s3://, az://, abfss://, gs:// */
     const char *prefix;     /* NULL: "shard" -> shard-0000.tar */
     uint64_t shard_size;    /* most bytes of a shard that has more than one sample; 0: 256 MiB */
     uint64_t shard_samples; /* most samples of a shard; 0: no limit */
@@ -21,8 +21,9 @@ struct stk_pack_result {
 
 /* Writes members KEY.FIELD (ustar; pax where a name or a size needs it) with fixed owner and time,
  * so that the same input gives the same bytes. Values are copied as they are stored; rows of arrays
- * become .npy. A folder-a-class dataset gets a cls member. Shards appear in `out` only when all are
- * written. STK_USAGE: `out` has shards of that prefix, or holds the source. */
+ * become .npy. A folder-a-class dataset gets a cls member. Shards appear in a folder only when all
+ * are written; on the network each when it is whole, and a second call goes on with a first one
+ * that was broken off. STK_USAGE: `out` has shards of that prefix, or holds the source. */
 STK_API STK_CHECK stk_status stk_pack_tar(struct stk_context *context, struct stk_dataset *dataset,
                                           const struct stk_pack_options *options,
                                           struct stk_pack_result *result, struct stk_error *err);

@@ -67,6 +67,8 @@ class Dataset:
         index: str | None = None,
         reindex: bool = False,
         windows: dict[str, Any] | None = None,
+        cache: str | None = None,
+        cache_size: int = 0,
     ) -> Dataset: ...
     def __len__(self) -> int: ...
     # name, kind, optional, dtype, shape, longest value in bytes, media

@@ -47,6 +47,8 @@ def _find(dataset: Dataset) -> list[str]:
     folders = []
     for source in dataset._recipe.located():
         source = source.removeprefix("file://")
+        if "://" in source:
+            source = source.partition("?")[0]  # what may follow is no name, and may be a secret
         folders.append(source if os.path.isdir(source) else os.path.dirname(source) or ".")
     paths = [os.path.join(folder, NAME) for folder in dict.fromkeys(folders)]
     found = [path for path in paths if os.path.isfile(path)]

@@ -47,6 +47,8 @@ class _Recipe:
     folder: str  # the working folder then: what relative names are relative to
     subsets: tuple[tuple[Any, ...], ...] = ()
     windows: tuple[tuple[str, Any], ...] | None = None  # how a series is cut, where it was told
+    cache: str | None = None
+    cache_size: int = 0
 
     def located(self) -> list[str]:
         """The sources as this process finds them, whatever folder it works in now."""
@@ -68,6 +70,8 @@ class _Recipe:
             index=None if self.index is None else self._located(self.index),
             reindex=reindex,
             windows=None if self.windows is None else dict(self.windows),
+            cache=self._located(self.cache) if self.cache else self.cache,
+            cache_size=self.cache_size,
         )
         for subset in self.subsets:
             handle = _take(handle, subset)
@@ -124,6 +128,8 @@ def open(
     split: str | None = None,
     features: str | Sequence[str] | None = None,
     labels: str | Sequence[str] | None = None,
+    cache: Source | None = None,
+    cache_size: int | str | None = None,
 ) -> Dataset:
     """Opens a dataset; the first time, an index of it is made.
 
@@ -142,8 +148,9 @@ def open(
     ``x, y = w[:-1], w[1:]``.
 
     Args:
-        sources: a path, a folder, a glob, a brace list (``"train-{0000..0999}.tar"``), a
-            ``file://`` URI, or a list of them.
+        sources: a path, a folder, a glob, a brace list (``"train-{0000..0999}.tar"``), a URI
+            (``file://``, ``http://``, ``https://``, ``s3://``, ``gs://``, ``az://``,
+            ``abfss://``; see docs/stores.md), or a list of them.
         fields: which fields to read. ``"jpg;png"`` is the first of the two that a sample has,
             ``"txt?"`` may be missing. A tuple makes samples and batches tuples; a str or a list
             makes them dicts; a dict says what each field is: ``{"blob": "tensor"}`` (tensor, int,
@@ -154,7 +161,8 @@ def open(
             do.
         shape: raw arrays: the shape of one sample.
         chunk_limit: the most that a compressed shard may decode to (default 1 GiB).
-        index: where to keep the index; default: beside the data, else in your cache folder.
+        index: where to keep the index; default: beside the data, else in your cache folder; of
+            data on the network: in your cache folder.
         reindex: make the index anew.
         progress: True for a bar, False for none, or a callable that is given (what, unit, done,
             total, bytes). Default: a bar on a terminal.
@@ -172,6 +180,11 @@ def open(
             its split.
         features: series: columns of ``x``, in this order.
         labels: series: columns of ``y``.
+        cache: data on the network: a folder of this machine where what was fetched is kept, shared
+            by all its processes, so that the next epoch reads it from there; ``""``: none.
+            Default: what STOKER_CACHE says, else none.
+        cache_size: most that the cache may take, such as ``"200GiB"``. Default: what
+            STOKER_CACHE_SIZE says, else a tenth of the disk.
 
     >>> import stoker
     >>> ds = stoker.open("data/shard-{0000..0001}.tar")
@@ -188,6 +201,8 @@ def open(
         chunk_limit=0 if chunk_limit is None else parse_size(chunk_limit),
         index=None if index is None else os.fspath(index),
         folder=working_folder(),
+        cache=None if cache is None else os.fspath(cache),
+        cache_size=0 if cache_size is None else parse_size(cache_size),
         windows=_read_windows(
             bool(pad),
             split,
@@ -266,9 +281,10 @@ class Dataset:
 
     def __repr__(self) -> str:
         names = ", ".join(self._fields)
-        return (
-            f"<stoker.Dataset of {self._length} samples ({names}) from {self._recipe.sources[0]}>"
-        )
+        source = self._recipe.sources[0]
+        if "://" in source:
+            source = source.partition("?")[0]  # what may follow is no name, and may be a secret
+        return f"<stoker.Dataset of {self._length} samples ({names}) from {source}>"
 
     # Looking
 

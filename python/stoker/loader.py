@@ -66,7 +66,7 @@ class Loader:
         order: ``"sequential"``, ``"global"`` (a true shuffle) or ``"local"`` (shards are shuffled,
             then samples among `reach` of them); ``"time"`` for a series: by the time of the
             window's last row, then by entity. Default: by `shuffle`; local where shards are
-            compressed.
+            compressed, and where more than 2 GiB lie on the network (docs/order.md).
         reach: how many chunks the local order mixes.
         rank, world_size: which share is ours. Default: torch.distributed's, when it is
             initialised, else RANK and WORLD_SIZE of the environment, else all of it.

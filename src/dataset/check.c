@@ -23,6 +23,7 @@
 #include "gpu/gpu.h"
 #include "gpu/library.h"
 #include "gpu/module.h"
+#include "store/remote_settings.h"
 #include "store/store.h"
 #include "transform/audio_resample.h"
 #include "work/cores.h"
@@ -175,7 +176,7 @@ static void check_ring(const struct check *check)
     struct stk_error error = {0};
     struct store *store = NULL;
     struct store_queue *queue = NULL;
-    stk_status status = store_open(&store, &table, &error);
+    stk_status status = store_open(&store, &table, NULL, &error);
     if (!status)
         status = store_queue_open(store, STORE_QUEUE_URING, 64, &queue, &error);
     if (status)
@@ -360,6 +361,16 @@ static void check_media(const struct check *check)
     check_tried(check, "video", status, video, &err);
 }
 
+/* What reads from the network; it is there when it can be begun with. */
+static void check_network(const struct check *check)
+{
+    struct stk_error err = {0};
+    struct net *net = NULL;
+    stk_status status = remote_hold(&net, &err);
+    check_tried(check, "curl", status, "in this build: http, https, s3, gs, az, abfss", &err);
+    remote_let_go(net);
+}
+
 static void check_formats(const struct check *check)
 {
     for (uint32_t row = 0; format_at(row); row++) {
@@ -402,6 +413,7 @@ void stk_check(struct stk_context *context,
     check_filter(&check, "zlib", FILTER_GZIP, "zlib1g-dev");
     check_filter(&check, "zstd", FILTER_ZSTD, "libzstd-dev");
     check_media(&check);
+    check_network(&check);
     check.group = "formats";
     check_formats(&check);
     check.group = "codecs";

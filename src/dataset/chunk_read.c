@@ -9,6 +9,7 @@
 #include "base/transpose.h"
 #include "dataset/dataset_state.h"
 #include "filter/filter.h"
+#include "store/remote_settings.h"
 #include "store/scan.h"
 
 #define CHUNK_PIECE ((size_t)1 << 20)
@@ -27,6 +28,18 @@ struct flow {
     const _Atomic int *cancel;
 };
 
+/* On the network: through the store, which knows the object and may have a part of it here. */
+static stk_status open_object(struct flow *flow, const struct dataset_source *source,
+                              const struct index_object *object, struct stk_error *err)
+{
+    if (!source->remote)
+        return scan_open(&flow->scan, source->root, object->name, err);
+    stk_status status = scan_open_object(&flow->scan, source->store, flow->chunk.object, err);
+    if (!status)
+        scan_limit(flow->scan, flow->chunk.offset + flow->chunk.length);
+    return status;
+}
+
 static stk_status flow_open(struct flow *flow, const struct stk_dataset *dataset, uint32_t number,
                             struct stk_error *err)
 {
@@ -36,7 +49,7 @@ static stk_status flow_open(struct flow *flow, const struct stk_dataset *dataset
     if (!status)
         status = index_object(index, flow->chunk.object, &object, err);
     if (!status)
-        status = scan_open(&flow->scan, dataset->source->root, object.name, err);
+        status = open_object(flow, dataset->source, &object, err);
     if (!status && scan_version(flow->scan) != object.version) {
         status = fail(err, STK_STALE, "the object changed since it was indexed");
         fail_at(err, scan_name(flow->scan), flow->chunk.offset);
@@ -62,14 +75,32 @@ static void flow_close(struct flow *flow)
     memory_free(flow->waste);
 }
 
+/* Asked while the network is waited for. */
+static int flow_is_over(void *user)
+{
+    return atomic_load_explicit((const _Atomic int *)user, memory_order_relaxed);
+}
+
+/* As scan_read_all, but given up when the chunk is no longer wanted. */
+static stk_status flow_read(const struct flow *flow, uint64_t offset, void *to, size_t len,
+                            struct stk_error *err)
+{
+    if (!flow->cancel)
+        return scan_read_all(flow->scan, offset, to, len, err);
+    struct remote_patience patience = {flow_is_over, (void *)(uintptr_t)flow->cancel};
+    struct remote_patience before = remote_patience_set(patience);
+    stk_status status = scan_read_all(flow->scan, offset, to, len, err);
+    remote_patience_set(before);
+    return status;
+}
+
 static stk_status flow_fetch(struct flow *flow, struct stk_error *err)
 {
     uint64_t left = flow->chunk.length - flow->fetched;
     size_t want = left < CHUNK_PIECE ? (size_t)left : CHUNK_PIECE;
     if (flow->cancel && atomic_load_explicit(flow->cancel, memory_order_relaxed))
         return fail(err, STK_CANCELLED, "stopped on request");
-    stk_status status =
-        scan_read_all(flow->scan, flow->chunk.offset + flow->fetched, flow->in, want, err);
+    stk_status status = flow_read(flow, flow->chunk.offset + flow->fetched, flow->in, want, err);
     flow->used = 0;
     flow->filled = status ? 0 : want;
     flow->fetched += flow->filled;
@@ -170,7 +201,7 @@ static stk_status flow_fortran(struct flow *flow, uint8_t *to, struct stk_error 
     uint8_t *read = memory_map(size);
     if (!read)
         return fail_memory(err, size);
-    stk_status status = scan_read_all(flow->scan, flow->chunk.offset, read, size, err);
+    stk_status status = flow_read(flow, flow->chunk.offset, read, size, err);
     if (!status)
         transpose_fortran(to, read, &flow->chunk.shape);
     memory_unmap(read, size);

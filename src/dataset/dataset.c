@@ -1,14 +1,17 @@
 #include "stoker/dataset.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/fail.h"
 #include "base/hash.h"
 #include "base/memory.h"
+#include "base/parse.h"
 #include "dataset/dataset_fields.h"
 #include "dataset/dataset_state.h"
+#include "dataset/field_heads.h"
 #include "dataset/index_keep.h"
-#include "dataset/names.h"
+#include "dataset/remote_names.h"
 #include "dataset/series_open.h"
 #include "dataset/series_state.h"
 #include "dataset/tokens_open.h"
@@ -74,6 +77,26 @@ stk_status dataset_new(struct stk_dataset **out, struct dataset_source *source,
     return STK_OK;
 }
 
+/* ---- waiting ------------------------------------------------------------------------------- */
+
+static int asks_hook(void *user)
+{
+    const struct stk_context *context = user;
+    return context->hooks.waiting(context->hooks.user);
+}
+
+struct remote_patience dataset_wait_begin(const struct dataset_source *source)
+{
+    const struct stk_context *context = &source->context;
+    struct remote_patience patience = {context->hooks.waiting ? asks_hook : NULL, (void *)context};
+    return remote_patience_set(patience);
+}
+
+void dataset_wait_end(struct remote_patience before)
+{
+    remote_patience_set(before);
+}
+
 /* ---- opening ------------------------------------------------------------------------------- */
 
 static void get_object(const void *owner, uint32_t number, struct object *out)
@@ -84,7 +107,35 @@ static void get_object(const void *owner, uint32_t number, struct object *out)
     *out = (struct object){.name = from.name, .size = from.size, .version = from.version};
 }
 
-static stk_status open_store(struct dataset_source *source, struct stk_error *err)
+/* What is known while a dataset is opened. */
+struct opening {
+    const char *const *sources;
+    uint32_t source_count;
+    const struct stk_dataset_options *options;
+    struct names names;
+    struct index_kept kept; /* its index is the source's */
+    struct net *held;       /* data on the network: until the store holds it */
+};
+
+/* The options, else the environment. */
+static stk_status cache_chosen(struct store_options *out, const struct stk_dataset_options *options,
+                               struct stk_error *err)
+{
+    const char *folder = options->cache ? options->cache : getenv("STOKER_CACHE");
+    const char *size = getenv("STOKER_CACHE_SIZE");
+    *out = (struct store_options){.cache = folder && *folder ? folder : NULL,
+                                  .cache_size = options->cache_size};
+    if (out->cache_size || !out->cache || !size || !*size)
+        return STK_OK;
+    if (parse_size(size, strlen(size), &out->cache_size))
+        return STK_OK;
+    stk_status status = fail(err, STK_USAGE, "STOKER_CACHE_SIZE is \"%s\": no size", size);
+    fail_remedy(err, "write it as 200GiB");
+    return status;
+}
+
+static stk_status open_store(struct dataset_source *source,
+                             const struct stk_dataset_options *options, struct stk_error *err)
 {
     struct object_table table = {
         .root = source->root,
@@ -95,22 +146,31 @@ static stk_status open_store(struct dataset_source *source, struct stk_error *er
     source->paths = memory_zero(table.count, sizeof *source->paths);
     if (!source->paths)
         return fail_memory(err, table.count * sizeof *source->paths);
-    return store_open(&source->store, &table, err);
+    struct store_options cached = {0};
+    stk_status status = STK_OK;
+    if (source->remote)
+        status = cache_chosen(&cached, options, err);
+    return status ? status : store_open(&source->store, &table, &cached, err);
 }
 
-static stk_status open_index(struct dataset_source *source, const struct names *names,
-                             const struct stk_dataset_options *options, const char *first,
+static stk_status open_index(struct dataset_source *source, struct opening *opening,
                              struct stk_error *err)
 {
+    const struct names *names = &opening->names;
+    const char *first = opening->sources[0];
     const char *root = names->list.root ? names->list.root : "";
     source->root = memory_text(root, strlen(root));
     if (!source->root)
         return fail_memory(err, strlen(root));
-    stk_status status = index_keep_open(&source->index, &source->context, names, options, err);
+    stk_status status =
+        index_keep_open(&opening->kept, &source->context, names, opening->options, err);
+    source->index = opening->kept.index;
     if (!status && !index_samples(source->index)) {
         uint64_t skipped = index_skipped(source->index);
-        status = fail(err, STK_NOT_FOUND, "%s holds no samples", first);
-        fail_at(err, first, STK_NOWHERE);
+        char shown[REMOTE_NAMES_SHOWN];
+        remote_names_shown(first, shown);
+        status = fail(err, STK_NOT_FOUND, "%s holds no samples", shown);
+        fail_at(err, shown, STK_NOWHERE);
         if (skipped)
             fail_remedy(err,
                         "%llu entries were passed over: a sample is a plain file named KEY.FIELD",
@@ -138,29 +198,50 @@ static enum names_series series_policy(const struct stk_dataset_options *options
     return strcmp(options->format, "series") ? NAMES_SERIES_NONE : NAMES_SERIES_WANTED;
 }
 
-static stk_status open_source(struct dataset_source *source, const char *const *sources,
-                              uint32_t source_count, const struct stk_dataset_options *options,
+static stk_status open_source(struct dataset_source *source, struct opening *opening,
                               struct stk_error *err)
 {
-    struct names names = {.policy = series_policy(options)};
-    stk_status status = names_expand(&names, sources, source_count, err);
+    const struct stk_dataset_options *options = opening->options;
+    struct names *names = &opening->names;
+    stk_status status = STK_OK;
+    names->policy = series_policy(options);
+    if (opening->source_count && remote_names_is(opening->sources[0]))
+        status = remote_hold(&opening->held, err);
+    if (!status)
+        status = names_expand(names, opening->sources, opening->source_count, err);
     if (status)
         return status;
+    source->remote = names->remote;
     source->chunk_limit = options->chunk_limit ? options->chunk_limit : UINT64_C(1) << 30;
-    if (names.series)
-        status = series_open(source, names.series, options, err);
+    if (names->series)
+        status = series_open(source, names->series, options, err);
     else if (tokens_wanted(options))
-        status = tokens_open(source, &names, options, err);
+        status = tokens_open(source, names, options, err);
     else
-        status = refuse_window(options, sources[0], err);
+        status = refuse_window(options, opening->sources[0], err);
     if (!status && !source->index)
-        status = open_index(source, &names, options, sources[0], err);
-    names_free(&names);
+        status = open_index(source, opening, err);
     if (!status)
-        status = open_store(source, err);
+        status = open_store(source, options, err);
     if (!status && !source->series)
         status = dataset_fields_make(source, options->fields, options->field_count, err);
     return status;
+}
+
+/* What the fields are; of data on the network it is kept, so that the next one need not look. */
+static stk_status learn_fields(struct stk_dataset *dataset, const struct opening *opening,
+                               struct stk_error *err)
+{
+    struct dataset_source *source = dataset->source;
+    if (source->series) /* its fields are known */
+        return STK_OK;
+    stk_status status = dataset_fields_probe(dataset, err);
+    if (status || !source->remote || !opening->kept.index)
+        return status;
+    field_heads_keep(dataset);
+    if (opening->options->share_index)
+        index_keep_share(&opening->kept, &source->context);
+    return STK_OK;
 }
 
 stk_status stk_dataset_open(struct stk_context *context, struct stk_dataset **out,
@@ -168,6 +249,7 @@ stk_status stk_dataset_open(struct stk_context *context, struct stk_dataset **ou
                             const struct stk_dataset_options *options, struct stk_error *err)
 {
     static const struct stk_dataset_options none = {0};
+    struct opening opening = {sources, source_count, options ? options : &none, .held = NULL};
     struct stk_dataset *dataset = NULL;
     *out = NULL;
     struct dataset_source *source = memory_zero(1, sizeof *source);
@@ -176,19 +258,23 @@ stk_status stk_dataset_open(struct stk_context *context, struct stk_dataset **ou
     atomic_init(&source->references, 1);
     if (context)
         source->context = *context;
-    stk_status status = open_source(source, sources, source_count, options ? options : &none, err);
+    struct remote_patience before = dataset_wait_begin(source);
+    stk_status status = open_source(source, &opening, err);
     if (!status)
         status = dataset_new(&dataset, source, NULL, err);
     if (status)
         goto done;
-    source = NULL;                /* the dataset's now */
-    if (!dataset->source->series) /* its fields are known */
-        status = dataset_fields_probe(dataset, err);
+    source = NULL; /* the dataset's now */
+    status = learn_fields(dataset, &opening, err);
     if (status)
         goto done;
     *out = dataset;
     dataset = NULL;
 done:
+    dataset_wait_end(before);
+    names_free(&opening.names);
+    memory_free(opening.kept.beside);
+    remote_let_go(opening.held);
     stk_dataset_close(dataset);
     dataset_source_free(source);
     return status;

@@ -9,6 +9,7 @@
 #include "base/context.h"
 #include "dataset/dataset_view.h"
 #include "dataset/subset.h"
+#include "store/remote_settings.h"
 
 struct series; /* series_state.h */
 
@@ -17,6 +18,7 @@ struct dataset_source {
     _Atomic uint32_t references; /* pairs with itself: the last one to give back sees all */
     struct stk_context context;
     char *root; /* of the objects' names */
+    int remote; /* the objects lie on the network */
     struct index *index;
     struct store *store;
     struct series *series; /* NULL: samples are stored, not windows */
@@ -42,6 +44,10 @@ STK_CHECK stk_status dataset_new(struct stk_dataset **out, struct dataset_source
                                  struct stk_dataset *parent, struct stk_error *err);
 struct dataset_source *dataset_source_keep(struct dataset_source *source);
 void dataset_source_free(struct dataset_source *source); /* half-built is fine */
+
+/* Has blocking remote calls of this thread ask the context's hook, until _end. */
+struct remote_patience dataset_wait_begin(const struct dataset_source *source);
+void dataset_wait_end(struct remote_patience before);
 
 /* The full path of a stored object; NULL when memory ran out. */
 const char *dataset_object_path(const struct stk_dataset *dataset, uint32_t object);

@@ -39,6 +39,11 @@ int dataset_is_whole(const struct stk_dataset *dataset)
     return 1;
 }
 
+int dataset_is_remote(const struct stk_dataset *dataset)
+{
+    return dataset->source->remote;
+}
+
 stk_status dataset_resolve(const struct stk_dataset *dataset, const uint64_t *samples, uint32_t n,
                            struct extent *scratch, struct extent *out, struct stk_error *err)
 {

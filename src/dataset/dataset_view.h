@@ -52,6 +52,8 @@ const struct dataset_field *dataset_field(const struct stk_dataset *dataset, uin
 void dataset_samples(const struct stk_dataset *dataset, uint64_t *positions, uint32_t n);
 /* Not 0 when positions are consecutive samples (no subset, or a plain range of them). */
 int dataset_is_whole(const struct stk_dataset *dataset);
+/* Not 0: the objects lie on the network. */
+int dataset_is_remote(const struct stk_dataset *dataset);
 
 /* out[i * field_count + f], fields as the dataset has them; alternatives chosen. scratch: room for
  * n * index_field_count extents. A required field that is missing stays EXTENT_NONE: the caller

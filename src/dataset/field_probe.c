@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "dataset/chunk_read.h"
 #include "dataset/dataset_fields.h"
+#include "dataset/field_heads.h"
 #include "dataset/media_read.h"
 
 /* Looks at the first value of each tensor field: what it is decides how the loader lays out a
@@ -179,7 +180,9 @@ static void probe_known(struct probe *probe)
         }
         int values =
             index_class_count(source->index) > 0; /* some extents are values: look at all */
-        probe->done[f] = rows || !from || field->field.kind == STK_KIND_INT ||
+        int known = from && field->field.kind == STK_KIND_TENSOR && !rows && source->remote &&
+                    field_head_load(source, field);
+        probe->done[f] = rows || known || !from || field->field.kind == STK_KIND_INT ||
                          (field->field.kind != STK_KIND_TENSOR && !values);
         probe->waiting += !probe->done[f];
     }

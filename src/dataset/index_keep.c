@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,15 +17,20 @@
 #include "format/format.h"
 #include "index/index_builder.h"
 #include "index/index_file.h"
+#include "store/remote.h"
+#include "store/upload.h"
 #include "work/cores.h"
 
 #define KEEP_PLACES 2
+#define KEEP_MOST (UINT64_C(4) << 30) /* bytes of an index that is fetched */
+#define KEEP_REMOTE_THREADS 32        /* they wait for the network, not for a core */
 
 struct keep {
     const struct stk_context *context;
     struct index_wish wish;
     const struct stk_dataset_options *options;
     struct text places[KEEP_PLACES]; /* paths of the index, the best first; may be empty */
+    struct text beside;              /* data on the network: the index's URI there; may be empty */
 };
 
 /* ---- places -------------------------------------------------------------------------------- */
@@ -58,15 +64,16 @@ static void keep_add_cache(const struct keep *keep, struct text *path)
 static stk_status keep_places(struct keep *keep, struct stk_error *err)
 {
     const char *root = keep->wish.names->list.root;
-    if (keep->options->index) {
+    int remote = keep->wish.names->remote;
+    struct text *beside = remote ? &keep->beside : &keep->places[0];
+    if (keep->options->index)
         text_format(&keep->places[0], "%s", keep->options->index);
-    } else {
-        if (*root && strcmp(root, "/"))
-            text_format(&keep->places[0], "%s/.stoker/%016llx.index", root,
-                        (unsigned long long)keep_key(keep, ""));
+    else
         keep_add_cache(keep, &keep->places[1]);
-    }
-    if (keep->places[0].failed || keep->places[1].failed)
+    if (*root && strcmp(root, "/") && (remote || !keep->options->index))
+        text_format(beside, "%s/.stoker/%016llx.index", root,
+                    (unsigned long long)keep_key(keep, ""));
+    if (keep->places[0].failed || keep->places[1].failed || keep->beside.failed)
         return fail_memory(err, 0);
     return STK_OK;
 }
@@ -146,6 +153,113 @@ static stk_status keep_try(const struct keep *keep, const char *path, struct ind
     return STK_OK;
 }
 
+/* ---- the index beside data on the network -------------------------------------------------- */
+
+/* Puts bytes into a file at once: nobody sees a part of it. */
+static int keep_write(const char *path, const struct text *bytes)
+{
+    struct text name = {0};
+    const char *slash = strrchr(path, '/');
+    const char *base = slash ? slash + 1 : path;
+    text_format(&name, "%.*s.%s.00000000-%d-XXXXXX", (int)(base - path), path, base, (int)getpid());
+    int fd = name.failed ? -1 : mkostemp(name.data, O_CLOEXEC);
+    size_t done = 0;
+    while (fd >= 0 && done < bytes->len) {
+        ssize_t n = write(fd, bytes->data + done, bytes->len - done);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            break;
+        done += (size_t)n;
+    }
+    int written = fd >= 0 && done == bytes->len && !fchmod(fd, 0644) && !rename(name.data, path);
+    if (fd >= 0)
+        close(fd);
+    if (fd >= 0 && !written)
+        unlink(name.data);
+    text_free(&name);
+    return written;
+}
+
+/* Opens a copy that has no place to stay. */
+static stk_status keep_try_unkept(const struct keep *keep, const struct text *bytes,
+                                  struct index **out, struct stk_error *err)
+{
+    const char *temporary = getenv("TMPDIR");
+    struct text folder = {0}, path = {0};
+    stk_status status = STK_OK;
+    text_format(&folder, "%s/stoker-XXXXXX", temporary && *temporary ? temporary : "/tmp");
+    if (!folder.failed && mkdtemp(folder.data)) {
+        text_format(&path, "%s/index", folder.data);
+        if (!path.failed && keep_write(path.data, bytes))
+            status = keep_try(keep, path.data, out, err);
+        if (path.data)
+            unlink(path.data);
+        rmdir(folder.data);
+    }
+    text_free(&folder);
+    text_free(&path);
+    return status;
+}
+
+/* The index that somebody left beside the data. None, or one that may not be read, is no error. */
+static stk_status keep_fetch(const struct keep *keep, struct index **out, struct stk_error *err)
+{
+    struct text bytes = {0};
+    struct stk_error found = {0};
+    stk_status status = remote_get(keep->beside.data, KEEP_MOST, &bytes, &found);
+    int passing = status == STK_MEMORY || status == STK_CANCELLED;
+    if (status && err && passing)
+        *err = found;
+    if (!status && bytes.failed)
+        status = fail_memory(err, bytes.len);
+    int kept = 0;
+    for (int i = 0; i < KEEP_PLACES && !status && !kept; i++) {
+        const char *path = keep->places[i].data;
+        if (!path || !keep_writable(path))
+            continue;
+        kept = keep_write(path, &bytes);
+        if (kept)
+            status = keep_try(keep, path, out, err);
+    }
+    if (!status && !kept)
+        status = keep_try_unkept(keep, &bytes, out, err);
+    text_free(&bytes);
+    return passing || !found.status ? status : STK_OK;
+}
+
+static int keep_same(const char *path, const struct text *bytes)
+{
+    struct stat info;
+    int fd = open(path, O_RDONLY | O_CLOEXEC), same = 0;
+    if (fd >= 0 && !fstat(fd, &info) && (uint64_t)info.st_size == bytes->len && bytes->len) {
+        void *map = mmap(NULL, bytes->len, PROT_READ, MAP_SHARED, fd, 0);
+        same = map != MAP_FAILED && !memcmp(map, bytes->data, bytes->len);
+        if (map != MAP_FAILED)
+            munmap(map, bytes->len);
+    }
+    if (fd >= 0)
+        close(fd);
+    return same;
+}
+
+void index_keep_share(const struct index_kept *kept, const struct stk_context *context)
+{
+    const char *path = index_path(kept->index);
+    struct text there = {0};
+    struct stk_error err = {0};
+    if (!kept->beside)
+        return;
+    int same = !remote_get(kept->beside, KEEP_MOST, &there, NULL) && keep_same(path, &there);
+    text_free(&there);
+    if (same)
+        context_notice(context, "the index lies beside the data: %s", kept->beside);
+    else if (upload_file(kept->beside, path, NULL, &err))
+        context_notice(context, "the index is not beside the data: %s", err.what);
+    else
+        context_notice(context, "the index was written beside the data: %s", kept->beside);
+}
+
 /* ---- building ------------------------------------------------------------------------------ */
 
 static stk_status keep_build_with(const struct keep *keep, const struct format_ops *format,
@@ -165,7 +279,7 @@ static stk_status keep_build_with(const struct keep *keep, const struct format_o
         .object_count = list->count,
         .raw = keep->wish.raw,
         .chunk_limit = keep->wish.chunk_limit,
-        .threads = cores_usable(),
+        .threads = keep->wish.names->remote ? KEEP_REMOTE_THREADS : cores_usable(),
         .hooks = keep->context ? &keep->context->hooks : &none,
     };
     stk_status status = format->build(&input, builder, err);
@@ -183,7 +297,7 @@ static stk_status keep_build_with(const struct keep *keep, const struct format_o
 static void keep_name_whole(const struct keep *keep, struct stk_error *err)
 {
     const char *root = keep->wish.names->list.root;
-    if (!err || !*err->object || *err->object == '/' || !*root)
+    if (!err || !*err->object || *err->object == '/' || strstr(err->object, "://") || !*root)
         return;
     struct text path = {0};
     text_format(&path, "%s/%s", root, err->object);
@@ -294,6 +408,11 @@ static stk_status keep_raw(struct keep *keep, struct stk_error *err)
 static stk_status keep_spare(const char *path, struct stk_error *err)
 {
     char magic[sizeof INDEX_MAGIC - 1];
+    if (strstr(path, "://")) {
+        stk_status status = fail(err, STK_USAGE, "an index is kept in a file of this machine");
+        fail_remedy(err, "`stoker index` also writes it beside data on the network");
+        return status;
+    }
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return STK_OK;
@@ -306,12 +425,25 @@ static stk_status keep_spare(const char *path, struct stk_error *err)
     return status;
 }
 
-stk_status index_keep_open(struct index **out, const struct stk_context *context,
+static stk_status keep_look(struct keep *keep, struct index_kept *out, struct stk_error *err)
+{
+    stk_status status = STK_OK;
+    for (int i = 0; i < KEEP_PLACES; i++)
+        if (!status && !out->index && keep->places[i].data)
+            status = keep_try(keep, keep->places[i].data, &out->index, err);
+    if (!status && !out->index && keep->beside.data) {
+        status = keep_fetch(keep, &out->index, err);
+        out->shared = out->index != NULL;
+    }
+    return status;
+}
+
+stk_status index_keep_open(struct index_kept *out, const struct stk_context *context,
                            const struct names *names, const struct stk_dataset_options *options,
                            struct stk_error *err)
 {
     struct keep keep = {.context = context, .options = options};
-    *out = NULL;
+    *out = (struct index_kept){0};
     keep.wish = (struct index_wish){
         .names = names,
         .format = options->format,
@@ -322,12 +454,16 @@ stk_status index_keep_open(struct index **out, const struct stk_context *context
         status = keep_spare(options->index, err);
     if (!status)
         status = keep_places(&keep, err);
-    for (int i = 0; i < KEEP_PLACES && !options->reindex; i++)
-        if (!status && !*out && keep.places[i].data)
-            status = keep_try(&keep, keep.places[i].data, out, err);
-    if (!status && !*out)
-        status = keep_make(&keep, out, err);
+    if (!status && !options->reindex)
+        status = keep_look(&keep, out, err);
+    if (!status && !out->index)
+        status = keep_make(&keep, &out->index, err);
+    if (!status && keep.beside.data) {
+        out->beside = keep.beside.data;
+        keep.beside.data = NULL; /* the caller's now */
+    }
     for (int i = 0; i < KEEP_PLACES; i++)
         text_free(&keep.places[i]);
+    text_free(&keep.beside);
     return status;
 }

@@ -13,6 +13,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "dataset/braces.h"
+#include "dataset/remote_names.h"
 #include "dataset/series_find.h"
 #include "format/format.h"
 
@@ -54,6 +55,13 @@ static size_t scheme_length(const char *source)
     return len && !strncmp(source + len, "://", 3) ? len : 0;
 }
 
+static stk_status unknown_scheme(const char *source, int len, struct stk_error *err)
+{
+    stk_status status = fail(err, STK_UNSUPPORTED, "there is no store for %.*s://", len, source);
+    fail_remedy(err, "stores: file, http, https, s3, gs, az, abfss");
+    return status;
+}
+
 /* The path that a plain source or a file:// URI means, as it was written. */
 static stk_status add_source(struct text *path, const char *source, struct stk_error *err)
 {
@@ -64,8 +72,7 @@ static stk_status add_source(struct text *path, const char *source, struct stk_e
     }
     const char *rest = source + scheme + 3;
     if (scheme != 4 || strncasecmp(source, "file", 4))
-        return fail(err, STK_UNSUPPORTED, "this build reads files only, not %.*s://", (int)scheme,
-                    source);
+        return unknown_scheme(source, (int)scheme, err);
     if (!strncasecmp(rest, "localhost/", 10))
         rest += 9;
     if (*rest != '/')
@@ -312,26 +319,68 @@ static stk_status add_one(struct names *names, const char *source, int keys, str
     return status;
 }
 
+/* Files and URIs in one dataset would have no root in common, and two ways to be read. */
+static stk_status find_place(struct names *names, const char *const *sources, uint32_t count,
+                             struct stk_error *err)
+{
+    char first[REMOTE_NAMES_SHOWN], other[REMOTE_NAMES_SHOWN];
+    names->remote = remote_names_is(sources[0]);
+    for (uint32_t i = 1; i < count; i++)
+        if (remote_names_is(sources[i]) != names->remote) {
+            stk_status status =
+                fail(err, STK_USAGE,
+                     "%s and %s: a dataset lies on this machine or in a store, "
+                     "not in both",
+                     remote_names_shown(sources[0], first), remote_names_shown(sources[i], other));
+            fail_remedy(err, "copy the smaller part to where the other one is");
+            return status;
+        }
+    return STK_OK;
+}
+
+static stk_status add_all(struct names *names, const char *const *sources, uint32_t count,
+                          struct stk_error *err)
+{
+    stk_status status = find_place(names, sources, count, err);
+    if (!status && names->remote)
+        return remote_names_add(names, sources, count, err);
+    for (uint32_t i = 0; i < count && !status; i++)
+        status = add_one(names, sources[i], 0, err);
+    return status;
+}
+
+static stk_status add_key(struct names *names, const char *source, struct stk_error *err)
+{
+    if (!names->remote)
+        return add_one(names, source, 1, err);
+    size_t len = remote_names_length(source);
+    char *uri = memory_text(source, len);
+    if (!uri)
+        return fail_memory(err, len);
+    names->key = hash_source(uri, names->list.root ? names->list.root : "", names->key);
+    memory_free(uri);
+    return STK_OK;
+}
+
 stk_status names_expand(struct names *names, const char *const *sources, uint32_t count,
                         struct stk_error *err)
 {
-    stk_status status = STK_OK;
+    char shown[REMOTE_NAMES_SHOWN];
     *names = (struct names){.policy = names->policy};
     if (!count)
         return fail(err, STK_USAGE, "no source was given");
-    for (uint32_t i = 0; i < count && !status; i++)
-        status = add_one(names, sources[i], 0, err);
+    stk_status status = add_all(names, sources, count, err);
     if (!status)
         status = refuse_mixed(names, err);
     if (!status && (names->from_folder || names->from_glob))
         drop_beside(&names->list);
     if (!status && !names->list.count && !names->series)
-        status =
-            fail(err, STK_NOT_FOUND, "%s holds no samples: there is no file in it", sources[0]);
+        status = fail(err, STK_NOT_FOUND, "%s holds no samples: there is no file in it",
+                      remote_names_shown(sources[0], shown));
     if (!status)
         status = refuse_twice(&names->list, err);
     for (uint32_t i = 0; i < count && !status; i++)
-        status = add_one(names, sources[i], 1, err);
+        status = add_key(names, sources[i], err);
     if (status)
         names_free(names);
     return status;

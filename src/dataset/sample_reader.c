@@ -359,8 +359,12 @@ stk_status stk_reader_read(struct stk_reader *reader, uint64_t position, struct 
 {
     uint64_t sample;
     memset(values, 0, reader->dataset->source->field_count * sizeof *values);
+    struct remote_patience before = dataset_wait_begin(reader->dataset->source);
     stk_status status = stk_dataset_sample(reader->dataset, position, &sample, err);
-    return status ? status : reader_read_sample(reader, sample, values, err);
+    if (!status)
+        status = reader_read_sample(reader, sample, values, err);
+    dataset_wait_end(before);
+    return status;
 }
 
 stk_status reader_read_sample(struct stk_reader *reader, uint64_t sample, struct stk_value *values,
@@ -467,8 +471,11 @@ stk_status stk_reader_bytes(struct stk_reader *reader, uint64_t position, uint32
         return status;
     if (reader->extents[field].object == EXTENT_NONE)
         return missing(reader, sample, field, err);
-    return is_gathered(&source->fields[field]) ? gathered_bytes(reader, sample, field, bytes, err)
-                                               : stored_value(reader, sample, field, bytes, err);
+    struct remote_patience before = dataset_wait_begin(source);
+    status = is_gathered(&source->fields[field]) ? gathered_bytes(reader, sample, field, bytes, err)
+                                                 : stored_value(reader, sample, field, bytes, err);
+    dataset_wait_end(before);
+    return status;
 }
 
 stk_status stk_reader_new(struct stk_dataset *dataset, struct stk_reader **out,

@@ -178,6 +178,14 @@ static stk_status sniff_nothing(const char *name, struct stk_error *err)
     return status;
 }
 
+/* On the network a look costs a round trip: behind the first object, names are believed. NULL: the
+ * name does not tell. */
+static const struct format_ops *sniff_name(const char *name, const struct format_ops *before)
+{
+    const struct format_ops *claim = format_by_suffix(name);
+    return claim || strcmp(before->name, "folder") ? claim : before;
+}
+
 stk_status sniff(const struct format_ops **out, const struct names *names,
                  const struct stk_dataset_options *options, struct stk_error *err)
 {
@@ -191,7 +199,10 @@ stk_status sniff(const struct format_ops **out, const struct names *names,
         return STK_OK;
     }
     for (uint64_t i = 0; i < list->count; i++) {
-        stk_status status = sniff_object(&each, names, i, err);
+        stk_status status = STK_OK;
+        each = names->remote && i ? sniff_name(list->items[i].name, *out) : NULL;
+        if (!each)
+            status = sniff_object(&each, names, i, err);
         if (status)
             return status;
         if (list->count > 1 && (!each || !strcmp(each->name, "npy")))

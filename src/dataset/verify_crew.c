@@ -5,6 +5,7 @@
 #include "base/context.h"
 #include "base/fail.h"
 #include "base/memory.h"
+#include "store/remote_settings.h"
 #include "work/cores.h"
 
 /* Workers take spans in order and note what is bad; the caller's thread hands it out in the same
@@ -85,9 +86,20 @@ static void end_span(struct crew *crew, struct verify_span *span, stk_status sta
     pthread_mutex_unlock(&crew->lock);
 }
 
+/* Asked by this crew's threads while they wait for the network. */
+static int crew_is_over(void *user)
+{
+    struct crew *crew = user;
+    pthread_mutex_lock(&crew->lock);
+    int stop = crew->stop;
+    pthread_mutex_unlock(&crew->lock);
+    return stop;
+}
+
 static void *crew_work(void *user)
 {
     struct crew *crew = user;
+    remote_patience_set((struct remote_patience){crew_is_over, crew});
     const struct verify_job *job = crew->job;
     struct stk_error error = {0};
     void *state = NULL;

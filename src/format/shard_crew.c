@@ -11,6 +11,7 @@
 #include "base/fail.h"
 #include "base/memory.h"
 #include "format/format_tell.h"
+#include "store/remote_settings.h"
 
 #define CREW_MAX_THREADS 64u
 #define CREW_AHEAD 2u /* parts a thread may be ahead of the join: bounds the memory */
@@ -53,9 +54,17 @@ static void seat_scan(struct shard_crew *crew, struct seat *seat, uint64_t numbe
     }
 }
 
+/* Asked by this crew's threads while they wait for the network. */
+static int crew_is_over(void *user)
+{
+    struct shard_crew *crew = user;
+    return atomic_load_explicit(&crew->stop, memory_order_relaxed);
+}
+
 static void *crew_thread(void *user)
 {
     struct shard_crew *crew = user;
+    remote_patience_set((struct remote_patience){crew_is_over, crew});
     pthread_mutex_lock(&crew->lock);
     for (;;) {
         while (!crew->stop && crew->claimed < crew->input->object_count &&

@@ -10,6 +10,7 @@
 #include "base/fail.h"
 #include "base/hash.h"
 #include "base/memory.h"
+#include "index/index_heads.h"
 #include "index/index_view.h"
 
 /* --- blocks ---------------------------------------------------------------------------------- */
@@ -141,7 +142,7 @@ static int header_sections_fit(const struct index *index)
         if (number != INDEX_CHECKS)
             blocks += block_count(section->length);
     }
-    if (!section_holds(header, INDEX_CHECKS, blocks, sizeof(uint64_t)))
+    if (!section_holds(header, INDEX_CHECKS, blocks, sizeof(uint64_t)) || !index_heads_fit(header))
         return 0;
     const struct index_section *strings = &header->sections[INDEX_STRINGS];
     const struct index_section *names = &header->sections[INDEX_NAMES];

@@ -61,7 +61,11 @@ struct index_header {
     uint64_t root, format; /* offsets in STRINGS */
     uint8_t fingerprint[16];
     struct index_section sections[INDEX_SECTION_COUNT];
-    uint8_t padding[120];
+    /* Behind CHECKS, where there are any: what the first values of the fields are, so that opening
+     * data on the network need not read them. A struct index_file_head each. */
+    uint64_t heads_offset, heads_count;
+    uint64_t heads_hash; /* hash_bytes of them */
+    uint8_t padding[96];
 };
 static_assert(sizeof(struct index_header) == 512, "a fixed header");
 
@@ -96,6 +100,18 @@ struct index_file_field {
     struct index_file_tensor row;
 };
 static_assert(sizeof(struct index_file_field) == 128, "no padding");
+
+/* What a look at the first value of a field found (codec/codec.h). */
+struct index_file_head {
+    uint32_t field;  /* number */
+    uint32_t length; /* bytes before the payload */
+    uint64_t sample; /* the one that was looked at */
+    uint32_t plain, unused;
+    char codec[32]; /* its name, ended by NUL */
+    struct index_file_tensor shape;
+    uint8_t bytes[256]; /* the first of those before the payload */
+};
+static_assert(sizeof(struct index_file_head) == 384, "no padding");
 
 struct index_file_chunk {
     uint64_t offset, length, decoded, first, count;

@@ -107,7 +107,7 @@ void admit_reset_ahead(struct stk_loader *loader)
 static void admit_ahead(struct stk_loader *loader, const struct slot *slot)
 {
     const struct plan *plan = loader->plan;
-    if (plan->order != STK_ORDER_LOCAL)
+    if (plan->order != STK_ORDER_LOCAL || plan->lane_count > 1) /* lanes have no chunks to decode */
         return;
     uint64_t group = plan_group(plan, &loader->cursor, slot->epoch, slot->position);
     if (group == loader->ahead_group)
@@ -151,8 +151,8 @@ static stk_status admit_resolve(struct stk_loader *loader, struct slot *slot, st
 {
     if (!loader->early)
         return STK_OK;
-    struct plan_range range = {slot->epoch, slot->share.first, slot->share.real};
-    stk_status status = plan_samples(loader->plan, &loader->cursor, &range, slot->samples, err);
+    stk_status status = plan_share_samples(loader->plan, &loader->cursor, slot->epoch, &slot->share,
+                                           slot->samples, err);
     if (status)
         return status;
     return dataset_resolve(loader->dataset, slot->samples, slot->share.real, loader->resolve,
@@ -231,7 +231,7 @@ int admit_next(struct stk_loader *loader)
 {
     uint64_t number = loader->admitted;
     int oldest = number == loader->taken;
-    if (number - loader->taken >= loader->depth || plan_steps(loader->plan, 0) == 0)
+    if (number - loader->taken >= loader->deep || plan_steps(loader->plan, 0) == 0)
         return 0;
     struct slot *slot = &loader->slots[number % loader->depth];
     struct stk_error err;

@@ -207,8 +207,12 @@ static void reads_submit(struct worker *worker, struct span *span)
             i++;
             continue;
         }
-        if (store_reap(worker->queue, &back, 1, -1) > 0) /* the queue was full: make room */
+        if (store_reap(worker->queue, &back, 1, -1) > 0) { /* the queue was full: make room */
             fetch_done(back);
+        } else if (atomic_load_explicit(&worker->loader->stop, memory_order_relaxed)) {
+            span->open -= span->read_count - i; /* nobody waits for them */
+            return;
+        }
     }
 }
 

@@ -510,8 +510,8 @@ void fill_bad(struct worker *worker, struct slot *slot, uint32_t place,
     struct slot_bad bad = {.place = place, .substitute = STK_NOWHERE, .error = *error};
     if (loader->bad_policy == STK_BAD_REPLACE) {
         for (uint32_t attempt = 0; attempt < SUBSTITUTE_TRIES && !fill_is_over(loader); attempt++) {
-            uint64_t sample =
-                plan_substitute(loader->plan, slot->epoch, slot->share.first + place, attempt);
+            uint64_t position = plan_share_position(loader->plan, &slot->share, place);
+            uint64_t sample = plan_substitute(loader->plan, slot->epoch, position, attempt);
             if (sample == slot->samples[place] || fill_alone(worker, slot, place, sample, NULL))
                 continue;
             bad.substitute = sample;
@@ -535,6 +535,18 @@ void fill_bad(struct worker *worker, struct slot *slot, uint32_t place,
 
 /* --- the step --------------------------------------------------------------------------------- */
 
+/* Not 0: the batch is an error already, and its store is remote: each more sample that is read
+ * alone may take as long as the first one did, and nobody would look at it. */
+static int is_lost(struct stk_loader *loader, const struct slot *slot)
+{
+    if (!loader->remote || loader->bad_policy != STK_BAD_RAISE)
+        return 0;
+    pthread_mutex_lock(&loader->lock);
+    int lost = slot->bad != NULL;
+    pthread_mutex_unlock(&loader->lock);
+    return lost;
+}
+
 static void fill_sample(struct worker *worker, const struct span *span, uint32_t place)
 {
     const struct layout *layout = &worker->loader->layout;
@@ -547,7 +559,7 @@ static void fill_sample(struct worker *worker, const struct span *span, uint32_t
         odd |= how[f] == HOW_ODD;
     for (uint32_t f = 0; f < layout->field_count && !odd; f++)
         odd = finish_value(worker, span, place, f, NULL) != STK_OK;
-    if (!odd)
+    if (!odd || is_lost(worker->loader, slot))
         return;
     status = chunk_failure(worker, slot, place, &error);
     if (!status)

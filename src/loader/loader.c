@@ -105,6 +105,8 @@ static void tell_stall(struct stk_loader *loader, int64_t now)
     const struct slot *slot = oldest_slot(loader);
     static const char *const causes[] = {"reads", "decoding", "the device"};
     const char *cause = slot ? causes[wait_cause(slot)] : "admission";
+    if (loader->remote && cause == causes[WAIT_FETCH])
+        cause = "the network";
     int64_t waited = now - loader->wait_begin;
     if (loader->stall_told || waited < loader->stall_ns)
         return;
@@ -128,6 +130,26 @@ static int64_t smaller(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
+/* Under lock. How many batches are in flight follows what is seen: more while the caller waits and
+ * the network could take more, fewer while all comes from a cache. Memory that was just used is
+ * still in the processor's caches, so that no more is used than helps. */
+static void deepen(struct stk_loader *loader, enum wait_cause cause)
+{
+    if (loader->deep >= loader->depth || cause != WAIT_FETCH ||
+        store_flow(dataset_store(loader->dataset)) != STORE_THIN)
+        return;
+    uint64_t deeper = 2 * (uint64_t)loader->deep;
+    loader->deep = deeper < loader->depth ? (uint32_t)deeper : loader->depth;
+    loader_wake(loader);
+}
+
+static void undeepen(struct stk_loader *loader)
+{
+    if (loader->deep > loader->deep_least &&
+        store_flow(dataset_store(loader->dataset)) == STORE_STILL)
+        loader->deep--;
+}
+
 /* Under lock: waits for the oldest batch. STK_CANCELLED when the time is over, or on request. */
 static stk_status wait_ready(struct stk_loader *loader, int64_t timeout_ns)
 {
@@ -142,6 +164,7 @@ static stk_status wait_ready(struct stk_loader *loader, int64_t timeout_ns)
         if (atomic_exchange(&loader->cancelled, 0) || now >= limit)
             return STK_CANCELLED;
         enum wait_cause cause = wait_cause(slot);
+        deepen(loader, cause);
         wait_slice(loader, smaller(limit, now + SLICE_NS));
         int64_t later = clock_now();
         double *shares[] = {&loader->waits.fetch, &loader->waits.fill, &loader->waits.ship};
@@ -219,6 +242,7 @@ static stk_status take(struct stk_loader *loader, struct stk_batch **out, struct
     loader->samples += slot->share.real;
     loader->bytes += (*out)->bytes;
     loader->batches++;
+    undeepen(loader);
     admit_retire(loader, slot);
     ship_taken(loader->ship);
     loader_wake(loader);
@@ -376,8 +400,7 @@ stk_status stk_loader_peek(struct stk_loader *loader, uint64_t epoch, uint64_t p
         status = STK_END;
     } else {
         plan_share(loader->plan, position, &share);
-        struct plan_range range = {epoch, share.first, share.real};
-        status = plan_samples(loader->plan, &loader->peek, &range, samples, err);
+        status = plan_share_samples(loader->plan, &loader->peek, epoch, &share, samples, err);
         if (!status)
             *out = (struct stk_peek){.count = share.count, .real = share.real, .end = share.end};
     }
@@ -400,7 +423,9 @@ void stk_loader_stats(struct stk_loader *loader, struct stk_loader_stats *stats)
         .peak_bytes = atomic_load(&budget->peak),
         .chunks_decoded = chunk_cache_decoded(loader->chunks),
         .threads = started ? started : loader->worker_count,
-        .io = loader->queue_kind == STORE_QUEUE_URING ? "io_uring" : "pread",
+        .io = loader->remote                            ? "network"
+              : loader->queue_kind == STORE_QUEUE_URING ? "io_uring"
+                                                        : "pread",
     };
     if (started)
         stats->seconds = (double)(clock_now() - loader->first_next) / 1e9;

@@ -49,12 +49,14 @@ struct stk_loader {
     enum stk_bad_policy bad_policy;
     enum store_queue_kind queue_kind;
     int early;  /* samples are resolved at admission: their sizes or chunks are needed there */
+    int remote; /* the data comes over a network: never mapped, and much of it is on its way */
     int mapped; /* values are copied from maps ... */
     uint64_t map_most; /* ... up to this length */
     int trims;         /* the index alone outgrows the budget: its pages are let go of each batch */
     int pin;
     int64_t stall_ns;
     pid_t pid;            /* where they run; stored before `started` */
+    uint64_t rows_most;   /* bytes a worker reads before they are gathered or decoded */
     uint64_t fixed_bytes; /* slots and workers: counted against the budget while open */
 
     pthread_mutex_t lock;
@@ -67,7 +69,10 @@ struct stk_loader {
     struct plan_cursor cursor; /* under lock: admission's */
     struct extent *resolve;    /* under lock: room for a batch's extents of the whole index */
     uint64_t admit_epoch, admit_position; /* under lock: where the next slot begins */
-    uint32_t *ahead;                      /* under lock: chunks held for the next group */
+    uint32_t deep, deep_least; /* under lock: batches that may be in flight now, of depth. Remote:
+                                  it grows while the caller waits for the network, and shrinks while
+                                  all comes from a cache; else it is depth */
+    uint32_t *ahead;           /* under lock: chunks held for the next group */
     uint32_t ahead_count;
     uint64_t ahead_group;
     _Atomic uint32_t active; /* workers that have spans: see worker_may_claim */

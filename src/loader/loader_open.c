@@ -25,7 +25,16 @@
 #define DEPTH_DEVICE                                                                               \
     4 /* more with a device: one being copied, and those that are there already                    \
        */
-#define SAMPLES_AN_OBJECT 4 /* from here on an object is worth a map */
+/* Over a network as much has to be on its way as it brings in one round trip, and more for the slow
+ * ones among the answers: 256 MiB are 2 GB/s at 100 ms and then some. Never more than a quarter of
+ * the budget. */
+#define AHEAD_REMOTE (256 << 20)
+#define DEPTH_REMOTE 64
+#define SPAN_REMOTE (1 << 20) /* worth one request */
+#define ROWS_LOCAL (4 << 20)  /* see rows_most */
+#define ROWS_REMOTE (32 << 20)
+#define BUFFERS_REMOTE (128 << 20) /* between the network and a cache */
+#define SAMPLES_AN_OBJECT 4        /* from here on an object is worth a map */
 /* For a device long values are read, not copied from maps: what read writes is in the caches when
  * the device fetches it (same measurement: 53 GB/s against 45). Short ones would cost a call each.
  */
@@ -38,7 +47,8 @@
 
 static void choose_span(struct stk_loader *loader)
 {
-    uint64_t fit = SPAN_BYTES / (layout_typical(&loader->layout) + loader->layout.rows);
+    uint64_t bytes = loader->remote ? SPAN_REMOTE : SPAN_BYTES;
+    uint64_t fit = bytes / (layout_typical(&loader->layout) + loader->layout.rows);
     uint64_t fair = loader->layout.capacity / (2 * (uint64_t)loader->worker_count);
     uint64_t span = fit < fair ? fit : fair;
     if (loader->layout.decodes && span > SPAN_DECODED)
@@ -48,19 +58,31 @@ static void choose_span(struct stk_loader *loader)
     loader->span = span < 1 ? 1 : (uint32_t)span;
 }
 
+static uint64_t smaller(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
 /* Two or three large batches in flight beat eight (first touch is what costs); small ones go
  * deeper, so that the caller and the workers seldom wait for each other. */
 static void choose_depth(struct stk_loader *loader, uint32_t asked, uint64_t limit)
 {
     uint64_t box = layout_typical(&loader->layout) * loader->layout.capacity + 1;
-    uint64_t depth = asked ? asked : AHEAD_BYTES / box;
+    uint64_t ahead = loader->remote ? smaller(AHEAD_REMOTE, limit / 4) : AHEAD_BYTES;
+    uint64_t most = loader->remote ? DEPTH_REMOTE : DEPTH_MOST;
+    uint64_t depth = asked ? asked : ahead / box;
     if (!asked)
-        depth = depth < DEPTH_LEAST ? DEPTH_LEAST : depth > DEPTH_MOST ? DEPTH_MOST : depth;
+        depth = depth < DEPTH_LEAST ? DEPTH_LEAST : smaller(depth, most);
     while (depth > 1 && depth * box > limit)
         depth--;
     if (loader->ship && !asked) /* their boxes are back with the workers by then */
         depth += DEPTH_DEVICE;
-    loader->depth = (uint32_t)depth;
+    loader->depth = loader->deep = loader->deep_least = (uint32_t)depth;
+    if (loader->remote && !asked) { /* memory that was just used is still in the caches */
+        uint64_t least = smaller(AHEAD_BYTES / box, DEPTH_MOST) + (loader->ship ? DEPTH_DEVICE : 0);
+        least = least < DEPTH_LEAST ? DEPTH_LEAST : least;
+        loader->deep = loader->deep_least = (uint32_t)smaller(least, depth);
+    }
 }
 
 /* What pipelines hold while they run, roughly: a few very long values must not count for all. */
@@ -95,7 +117,8 @@ static stk_status choose_maps(struct stk_loader *loader, uint64_t limit, struct 
     uint64_t room = limit > batches ? limit - batches : 0, mapped = index_size(index);
     uint32_t objects = index_object_count(index);
     loader->trims = mapped > room;
-    loader->mapped = (uint64_t)objects * SAMPLES_AN_OBJECT <= index_samples(index);
+    loader->mapped =
+        !loader->remote && (uint64_t)objects * SAMPLES_AN_OBJECT <= index_samples(index);
     for (uint32_t i = 0; loader->mapped && i < objects; i++) {
         struct index_object object;
         stk_status status = index_object(index, i, &object, err);
@@ -150,6 +173,18 @@ static void choose_threads(struct stk_loader *loader, const struct stk_loader_op
     loader->map_most = MAP_MOST_DEVICE;
     if (!options->threads && cores > 2)
         loader->worker_count = cores - (loader->layout.decodes || cores < 8 ? 1 : cores / 4);
+}
+
+/* What a remote store needs besides batches: bytes on their way to where they are decoded, and
+ * blocks on their way into a cache. */
+static uint64_t choose_buffers(struct stk_loader *loader, uint64_t limit)
+{
+    loader->rows_most = ROWS_LOCAL;
+    if (!loader->remote)
+        return 0;
+    uint64_t share = limit / 8 / loader->worker_count;
+    loader->rows_most = share < ROWS_LOCAL ? ROWS_LOCAL : smaller(share, ROWS_REMOTE);
+    return store_buffers(dataset_store(loader->dataset), smaller(BUFFERS_REMOTE, limit / 8));
 }
 
 static int needs_early(struct stk_loader *loader)
@@ -256,7 +291,8 @@ static stk_status make_parts(struct stk_loader *loader, const struct stk_loader_
         return status;
     choose_span(loader);
     loader->early = needs_early(loader);
-    loader->fixed_bytes = loader->depth * slot_size(&loader->layout) +
+    uint64_t buffers = choose_buffers(loader, limit);
+    loader->fixed_bytes = buffers + loader->depth * slot_size(&loader->layout) +
                           loader->worker_count * worker_size(loader) +
                           plan_cursor_size(loader->plan);
     status = check_budget(loader, limit, err);
@@ -311,6 +347,7 @@ stk_status stk_loader_open(struct stk_context *context, struct stk_dataset *data
     loader->context = context;
     loader->dataset = stk_dataset_keep(dataset);
     loader->objects = index_object_count(dataset_index(dataset));
+    loader->remote = store_is_remote(dataset_store(dataset));
     loader->ahead_group = STK_NOWHERE;
     take_options(loader, options);
     status = make_parts(loader, options, err);

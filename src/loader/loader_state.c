@@ -24,7 +24,7 @@ static const char *order_name(const struct plan *plan)
 struct identity {
     char dataset[33], weights[17];
     const char *order;
-    uint64_t seed, reach, samples;
+    uint64_t seed, reach, samples, lanes;
 };
 
 static void identity_of(const struct stk_loader *loader, struct identity *out)
@@ -39,6 +39,7 @@ static void identity_of(const struct stk_loader *loader, struct identity *out)
     out->seed = loader->plan->seed;
     out->reach = loader->plan->reach;
     out->samples = loader->plan->samples;
+    out->lanes = loader->plan->lane_count > 1 ? loader->plan->lane_count : 0;
 }
 
 stk_status stk_loader_save(const struct stk_loader *loader, char *text, size_t cap, size_t *len,
@@ -46,8 +47,10 @@ stk_status stk_loader_save(const struct stk_loader *loader, char *text, size_t c
 {
     struct identity id;
     uint64_t epoch = loader->epoch, position = loader->position;
-    char decode[64] = "";
+    char decode[64] = "", lanes[40] = "";
     identity_of(loader, &id);
+    if (id.lanes)
+        snprintf(lanes, sizeof lanes, ", \"lanes\": %llu", (unsigned long long)id.lanes);
     if (loader->decode) /* which decoder makes a sample's pixels must stay the same */
         snprintf(decode, sizeof decode, ", \"decode_share\": %llu",
                  (unsigned long long)(device_decode_share(loader->decode) * SHARE_ONE));
@@ -59,10 +62,10 @@ stk_status stk_loader_save(const struct stk_loader *loader, char *text, size_t c
     int n = snprintf(text, cap,
                      "{\"version\": %d, \"dataset\": \"%s\", \"samples\": %llu, \"order\": \"%s\", "
                      "\"reach\": %llu, \"weights\": \"%s\", \"seed\": %llu, \"epoch\": %llu, "
-                     "\"position\": %llu%s}",
+                     "\"position\": %llu%s%s}",
                      STATE_VERSION, id.dataset, (unsigned long long)id.samples, id.order,
                      (unsigned long long)id.reach, id.weights, (unsigned long long)id.seed,
-                     (unsigned long long)epoch, (unsigned long long)position, decode);
+                     (unsigned long long)epoch, (unsigned long long)position, lanes, decode);
     *len = n < 0 ? 0 : (size_t)n;
     if (n < 0 || (size_t)n >= cap)
         return fail(err, STK_USAGE, "a state needs %d bytes, not %zu", n + 1, cap);
@@ -99,6 +102,20 @@ static stk_status check_number(const struct json *json, const char *name, uint64
     return theirs != ours ? differs(err, name, a, b, remedy) : STK_OK;
 }
 
+/* Absent: none. */
+static stk_status check_lanes(const struct json *json, uint64_t ours, struct stk_error *err)
+{
+    uint64_t theirs = 0;
+    if (!json_get_u64(json, "lanes", &theirs))
+        theirs = 0;
+    if (theirs == ours)
+        return STK_OK;
+    stk_status status = fail(err, STK_MISMATCH, "the state's local order has %llu lanes, not %llu",
+                             (unsigned long long)theirs, (unsigned long long)ours);
+    fail_remedy(err, "it was saved by another version of Stoker");
+    return status;
+}
+
 static stk_status check_identity(const struct stk_loader *loader, const struct json *json,
                                  struct stk_error *err)
 {
@@ -112,7 +129,12 @@ static stk_status check_identity(const struct stk_loader *loader, const struct j
     if (!status)
         status = check_number(json, "samples", id.samples, "open the same subset", err);
     if (!status)
-        status = check_text(json, "order", id.order, "give the same shuffle= and order=", err);
+        status = check_text(json, "order", id.order,
+                            "give the same shuffle= and order=; data on the network is shuffled in "
+                            "the local order unless order=\"global\" is given",
+                            err);
+    if (!status)
+        status = check_lanes(json, id.lanes, err);
     if (!status)
         status = check_number(json, "reach", id.reach, "give the same reach=", err);
     if (!status)

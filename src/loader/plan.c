@@ -7,12 +7,21 @@
 #include "base/fail.h"
 #include "base/hash.h"
 #include "base/memory.h"
+#include "loader/lanes.h"
 
 /* Streams of random numbers that must not meet: each has a tag of its own. */
 enum { TAG_SHUFFLE = 1, TAG_CHUNKS, TAG_GROUP, TAG_WEIGHTS, TAG_SUBSTITUTE };
 
 #define REACH_BYTES ((uint64_t)512 << 20) /* what a default reach may hold decoded */
 #define REACH_MOST 16
+
+/* The local order of data that is not compressed; these are part of it, and so never change. A
+ * window of LANES * LANES_REACH * RUN_BYTES is mixed at a time. */
+#define LANES 16
+#define LANES_REACH 8
+#define LANES_LEAST 64 /* samples that are worth cutting up */
+#define RUN_BYTES ((uint64_t)16 << 20)
+#define RUNS_MOST ((uint64_t)1 << 20)
 
 static uint64_t plan_key(const struct plan *plan, uint64_t tag, uint64_t epoch)
 {
@@ -164,6 +173,130 @@ done:
     return status;
 }
 
+/* ---- lanes: data that is read as it lies
+ * ---------------------------------------------------------------
+ */
+
+/* Bytes of all objects; 0: loose files, or a damaged index. */
+static uint64_t stored_bytes(const struct index *index)
+{
+    uint64_t bytes = 0;
+    if (index_object_count(index) > index_samples(index) / 2)
+        return 0;
+    for (uint32_t i = 0; i < index_object_count(index); i++) {
+        struct index_object object;
+        if (index_object(index, i, &object, NULL) || !checked_add(bytes, object.size, &bytes))
+            return 0;
+    }
+    return bytes;
+}
+
+/* Runs of consecutive samples of about RUN_BYTES: what is read in one place. They need not end
+ * where shards end. */
+static stk_status runs_collect(struct plan *plan, uint64_t bytes, struct stk_error *err)
+{
+    uint64_t n = index_samples(dataset_index(plan->dataset));
+    uint64_t runs = bytes / RUN_BYTES + 1;
+    if (runs > RUNS_MOST)
+        runs = RUNS_MOST;
+    if (runs > n)
+        runs = n;
+    plan->chunks = memory_zero(runs, sizeof *plan->chunks);
+    if (!plan->chunks)
+        return fail_memory(err, runs * sizeof *plan->chunks);
+    for (uint64_t i = 0; i < runs; i++) {
+        uint64_t first = (uint64_t)((unsigned __int128)n * i / runs);
+        uint64_t end = (uint64_t)((unsigned __int128)n * (i + 1) / runs);
+        plan->chunks[i] = (struct plan_chunk){.first = first, .count = end - first};
+    }
+    plan->chunk_count = runs;
+    return STK_OK;
+}
+
+/* Cuts chunks, which lie one behind the other, where lanes begin. */
+static stk_status chunks_cut(struct plan *plan, struct stk_error *err)
+{
+    uint64_t most = plan->chunk_count + plan->lane_count, count = 0, from = 0;
+    struct plan_chunk *cut = memory_zero(most, sizeof *cut);
+    if (!cut)
+        return fail_memory(err, most * sizeof *cut);
+    for (uint32_t lane = 0; lane < plan->lane_count; lane++) {
+        uint64_t end = lanes_start(plan->samples, plan->lane_count, lane + 1);
+        uint64_t at = lanes_start(plan->samples, plan->lane_count, lane);
+        plan->lanes[lane].first_chunk = count;
+        while (at < end) {
+            struct plan_chunk *chunk = &plan->chunks[from];
+            uint64_t left = chunk->first + chunk->count - at, own = end - at;
+            if (left <= own)
+                from++;
+            if (left)
+                cut[count++] = (struct plan_chunk){at, left < own ? left : own};
+            at += left < own ? left : own;
+        }
+        plan->lanes[lane].chunk_count = count - plan->lanes[lane].first_chunk;
+    }
+    memory_free(plan->chunks);
+    plan->chunks = cut;
+    plan->chunk_count = count;
+    return STK_OK;
+}
+
+/* The lanes and their groups, once the chunks are known. */
+static stk_status lanes_init(struct plan *plan, uint32_t count, struct stk_error *err)
+{
+    uint64_t most = 1;
+    stk_status status = STK_OK;
+    plan->lanes = memory_zero(count, sizeof *plan->lanes);
+    if (!plan->lanes)
+        return fail_memory(err, count * sizeof *plan->lanes);
+    plan->lane_count = count;
+    if (count > 1)
+        status = chunks_cut(plan, err);
+    else
+        plan->lanes[0].chunk_count = plan->chunk_count;
+    for (uint32_t i = 0; i < count; i++)
+        if (plan->lanes[i].chunk_count > most)
+            most = plan->lanes[i].chunk_count;
+    if (plan->reach > most)
+        plan->reach = (uint32_t)most;
+    for (uint32_t i = 0; i < count && !status; i++) {
+        struct plan_lane *lane = &plan->lanes[i];
+        lane->first_group = plan->group_count;
+        lane->group_count = (lane->chunk_count + plan->reach - 1) / plan->reach;
+        plan->group_count += lane->group_count;
+    }
+    return status;
+}
+
+static int is_whole(const struct plan *plan)
+{
+    return dataset_is_whole(plan->dataset) &&
+           plan->samples == index_samples(dataset_index(plan->dataset));
+}
+
+/* Unless it is asked for outright, small data is shuffled as a whole: all of it is within reach. */
+static stk_status lanes_order_init(struct plan *plan, const struct stk_loader_options *options,
+                                   struct stk_error *err)
+{
+    uint64_t bytes = stored_bytes(dataset_index(plan->dataset));
+    int small = bytes <= RUN_BYTES * LANES * LANES_REACH;
+    if (options->order != STK_ORDER_LOCAL && small) {
+        plan->order = STK_ORDER_GLOBAL;
+        return STK_OK;
+    }
+    plan->order = STK_ORDER_LOCAL;
+    plan->reach = options->reach ? options->reach : LANES_REACH;
+    stk_status status = runs_collect(plan, bytes, err);
+    if (!status && !is_whole(plan))
+        status = chunks_group_subset(plan, err);
+    if (!status)
+        status = lanes_init(plan, plan->samples >= LANES_LEAST ? LANES : 1, err);
+    return status;
+}
+
+/* ---- chunks that are decoded whole ------------------------------------------------------------
+ */
+
 /* Chunks are worth keeping together when they hold two samples or more each. */
 static stk_status local_init(struct plan *plan, const struct stk_loader_options *options,
                              struct stk_error *err)
@@ -182,14 +315,9 @@ static stk_status local_init(struct plan *plan, const struct stk_loader_options 
         uint64_t fit = largest ? REACH_BYTES / largest : REACH_MOST;
         plan->reach = fit < 1 ? 1 : fit > REACH_MOST ? REACH_MOST : (uint32_t)fit;
     }
-    if (plan->reach > plan->chunk_count)
-        plan->reach = plan->chunk_count ? (uint32_t)plan->chunk_count : 1;
-    plan->group_count = (plan->chunk_count + plan->reach - 1) / plan->reach;
-    int whole = dataset_is_whole(plan->dataset) &&
-                plan->samples == index_samples(dataset_index(plan->dataset));
-    if (!whole)
-        return chunks_group_subset(plan, err);
-    return STK_OK;
+    if (!is_whole(plan))
+        status = chunks_group_subset(plan, err);
+    return status ? status : lanes_init(plan, 1, err);
 }
 
 /* --- making ----------------------------------------------------------------------------------- */
@@ -213,9 +341,10 @@ static stk_status plan_set_order(struct plan *plan, const struct stk_loader_opti
         return time_order_new(&plan->times, plan->dataset, err);
     if (plan->order == STK_ORDER_AUTO && !options->shuffle)
         plan->order = STK_ORDER_SEQUENTIAL;
-    if (plan->order == STK_ORDER_LOCAL ||
-        (plan->order == STK_ORDER_AUTO && index_chunk_count(dataset_index(plan->dataset)) > 0))
-        return local_init(plan, options, err);
+    int chunks = index_chunk_count(dataset_index(plan->dataset)) > 0;
+    int is_remote = dataset_is_remote(plan->dataset);
+    if (plan->order == STK_ORDER_LOCAL || (plan->order == STK_ORDER_AUTO && (chunks || is_remote)))
+        return chunks ? local_init(plan, options, err) : lanes_order_init(plan, options, err);
     if (plan->order == STK_ORDER_AUTO)
         plan->order = STK_ORDER_GLOBAL;
     return STK_OK;
@@ -270,6 +399,7 @@ void plan_free(struct plan *plan)
     memory_free(plan->alias);
     memory_free(plan->chunks);
     memory_free(plan->grouped);
+    memory_free(plan->lanes);
     time_order_free(plan->times);
     memory_free(plan);
 }
@@ -281,12 +411,17 @@ stk_status plan_cursor_init(struct plan_cursor *cursor, const struct plan *plan,
     if (plan->group_count == 0)
         return STK_OK;
     cursor->ends = memory_zero(plan->group_count, sizeof *cursor->ends);
-    return cursor->ends ? STK_OK : fail_memory(err, plan->group_count * sizeof *cursor->ends);
+    cursor->chunks = memory_zero(plan->lane_count, sizeof *cursor->chunks);
+    if (cursor->ends && cursor->chunks)
+        return STK_OK;
+    plan_cursor_reset(cursor);
+    return fail_memory(err, plan->group_count * sizeof *cursor->ends);
 }
 
 uint64_t plan_cursor_size(const struct plan *plan)
 {
-    return plan->group_count * sizeof(uint64_t) + (plan->times ? time_cursor_size(plan->times) : 0);
+    return plan->group_count * sizeof(uint64_t) + plan->lane_count * sizeof(struct permutation) +
+           (plan->times ? time_cursor_size(plan->times) : 0);
 }
 
 int plan_needs_cursor(const struct plan *plan)
@@ -298,31 +433,43 @@ void plan_cursor_reset(struct plan_cursor *cursor)
 {
     time_cursor_free(cursor->times);
     memory_free(cursor->ends);
+    memory_free(cursor->chunks);
     *cursor = (struct plan_cursor){.epoch = STK_NOWHERE};
 }
 
 /* --- asking ----------------------------------------------------------------------------------- */
 
+/* Lanes are shuffled each by itself; where there is one, its key is the epoch's own. */
+static uint64_t lane_key(const struct plan *plan, uint64_t epoch, uint32_t lane)
+{
+    uint64_t key = plan_key(plan, TAG_CHUNKS, epoch);
+    return plan->lane_count > 1 ? random_key(key, lane) : key;
+}
+
 static void cursor_turn(const struct plan *plan, struct plan_cursor *cursor, uint64_t epoch)
 {
     if (cursor->epoch == epoch)
         return;
-    permutation_init(&cursor->chunks, plan->chunk_count, plan_key(plan, TAG_CHUNKS, epoch));
-    uint64_t end = 0;
-    for (uint64_t c = 0; c < plan->chunk_count; c++) {
-        end += plan->chunks[permutation_at(&cursor->chunks, c)].count;
-        cursor->ends[c / plan->reach] = end;
+    for (uint32_t l = 0; l < plan->lane_count; l++) {
+        const struct plan_lane *lane = &plan->lanes[l];
+        struct permutation *chunks = &cursor->chunks[l];
+        permutation_init(chunks, lane->chunk_count, lane_key(plan, epoch, l));
+        uint64_t end = 0;
+        for (uint64_t c = 0; c < lane->chunk_count; c++) {
+            end += plan->chunks[lane->first_chunk + permutation_at(chunks, c)].count;
+            cursor->ends[lane->first_group + c / plan->reach] = end;
+        }
     }
     cursor->epoch = epoch;
 }
 
-static uint64_t group_at(const struct plan *plan, const struct plan_cursor *cursor,
-                         uint64_t position)
+/* The lane's group that holds its place-th sample. */
+static uint64_t group_at(const struct plan_lane *lane, const uint64_t *ends, uint64_t place)
 {
-    uint64_t low = 0, high = plan->group_count - 1;
-    while (low < high) { /* the first group that ends after position */
+    uint64_t low = 0, high = lane->group_count - 1;
+    while (low < high) { /* the first group that ends after it */
         uint64_t middle = low + (high - low) / 2;
-        if (cursor->ends[middle] <= position)
+        if (ends[middle] <= place)
             low = middle + 1;
         else
             high = middle;
@@ -332,32 +479,51 @@ static uint64_t group_at(const struct plan *plan, const struct plan_cursor *curs
 
 /* The place-th sample of a group's chunks laid end to end. */
 static uint64_t group_place(const struct plan *plan, const struct plan_cursor *cursor,
-                            uint64_t group, uint64_t place)
+                            uint32_t lane, uint64_t group, uint64_t place)
 {
-    uint64_t c = group * plan->reach;
-    for (;; c++) {
-        const struct plan_chunk *chunk = &plan->chunks[permutation_at(&cursor->chunks, c)];
+    const struct plan_chunk *chunks = plan->chunks + plan->lanes[lane].first_chunk;
+    for (uint64_t c = group * plan->reach;; c++) {
+        const struct plan_chunk *chunk = &chunks[permutation_at(&cursor->chunks[lane], c)];
         if (place < chunk->count)
             return plan->grouped ? plan->grouped[chunk->first + place] : chunk->first + place;
         place -= chunk->count;
     }
 }
 
-static void local_positions(const struct plan *plan, struct plan_cursor *cursor, uint64_t epoch,
-                            uint64_t position, uint32_t n, uint64_t *out)
+/* n samples of a lane, from its first-th on. The cursor is at the epoch. */
+static void lane_positions(const struct plan *plan, const struct plan_cursor *cursor,
+                           const struct lanes_run *run, uint64_t *out)
 {
-    uint64_t key = plan_key(plan, TAG_GROUP, epoch);
-    cursor_turn(plan, cursor, epoch);
-    for (uint32_t i = 0; i < n;) {
-        uint64_t group = group_at(plan, cursor, position + i);
-        uint64_t start = group ? cursor->ends[group - 1] : 0, end = cursor->ends[group];
+    const struct plan_lane *lane = &plan->lanes[run->lane];
+    const uint64_t *ends = cursor->ends + lane->first_group;
+    uint64_t key = plan_key(plan, TAG_GROUP, cursor->epoch);
+    for (uint32_t i = 0; i < run->count;) {
+        uint64_t at = run->first + i, group = group_at(lane, ends, at);
+        uint64_t start = group ? ends[group - 1] : 0, end = ends[group];
         struct permutation within;
-        permutation_init(&within, end - start, random_key(key, group));
-        uint64_t left = end - position - i;
-        uint32_t stop = left < n - i ? i + (uint32_t)left : n;
-        permutation_many(&within, position + i - start, stop - i, out + i);
+        permutation_init(&within, end - start, random_key(key, lane->first_group + group));
+        uint64_t left = end - at;
+        uint32_t stop = left < run->count - i ? i + (uint32_t)left : run->count;
+        permutation_many(&within, at - start, stop - i, out + i);
         for (; i < stop; i++)
-            out[i] = group_place(plan, cursor, group, out[i]);
+            out[i] = group_place(plan, cursor, run->lane, group, out[i]);
+    }
+}
+
+static void local_positions(const struct plan *plan, struct plan_cursor *cursor,
+                            const struct plan_range *range, uint64_t *out)
+{
+    uint32_t lanes = plan->lane_count;
+    cursor_turn(plan, cursor, range->epoch);
+    if (lanes == 1) {
+        struct lanes_run run = {0, range->position, range->n};
+        lane_positions(plan, cursor, &run, out);
+        return;
+    }
+    for (uint32_t i = 0; i < range->n; i++) {
+        uint64_t position = range->position + i;
+        struct lanes_run run = {(uint32_t)(position % lanes), position / lanes, 1};
+        lane_positions(plan, cursor, &run, out + i);
     }
 }
 
@@ -401,7 +567,7 @@ stk_status plan_samples(const struct plan *plan, struct plan_cursor *cursor,
     } else if (plan->order == STK_ORDER_GLOBAL) {
         global_positions(plan, epoch, position, n, out);
     } else if (plan->order == STK_ORDER_LOCAL) {
-        local_positions(plan, cursor, epoch, position, n, out);
+        local_positions(plan, cursor, range, out);
     } else {
         for (uint32_t i = 0; i < n; i++)
             out[i] = position + i;
@@ -426,10 +592,41 @@ void plan_share(const struct plan *plan, uint64_t position, struct plan_share *s
     /* Shares are cut evenly, so a short last step is spread over the ranks. */
     uint64_t low = (uint64_t)((unsigned __int128)taken * plan->rank / plan->world);
     uint64_t high = (uint64_t)((unsigned __int128)taken * (plan->rank + 1) / plan->world);
+    share->start = position;
+    share->taken = taken;
     share->first = position + low;
     share->real = (uint32_t)(high - low);
     share->count = plan->last == STK_LAST_MASK ? plan_capacity(plan) : share->real;
     share->end = position + taken;
+}
+
+stk_status plan_share_samples(const struct plan *plan, struct plan_cursor *cursor, uint64_t epoch,
+                              const struct plan_share *share, uint64_t *out, struct stk_error *err)
+{
+    struct plan_range range = {epoch, share->first, share->real};
+    if (plan->lane_count <= 1)
+        return plan_samples(plan, cursor, &range, out, err);
+    cursor_turn(plan, cursor, epoch);
+    for (uint32_t i = 0; i < share->real;) {
+        struct lanes_run run;
+        lanes_find(plan->lane_count, share->start, share->taken, share->first - share->start + i,
+                   share->real - i, &run);
+        lane_positions(plan, cursor, &run, out + i);
+        i += run.count;
+    }
+    dataset_samples(plan->dataset, out, share->real);
+    return STK_OK;
+}
+
+uint64_t plan_share_position(const struct plan *plan, const struct plan_share *share,
+                             uint32_t place)
+{
+    struct lanes_run run;
+    if (plan->lane_count <= 1)
+        return share->first + place;
+    lanes_find(plan->lane_count, share->start, share->taken, share->first - share->start + place, 1,
+               &run);
+    return run.first * plan->lane_count + run.lane;
 }
 
 uint32_t plan_capacity(const struct plan *plan)
@@ -447,14 +644,14 @@ uint64_t plan_group(const struct plan *plan, struct plan_cursor *cursor, uint64_
                     uint64_t position)
 {
     cursor_turn(plan, cursor, epoch);
-    return group_at(plan, cursor, position);
+    return group_at(&plan->lanes[0], cursor->ends, position);
 }
 
 uint64_t plan_group_next(const struct plan *plan, const struct plan_cursor *cursor, uint64_t group,
                          uint32_t *chunk)
 {
     while (*chunk < plan->reach && group * plan->reach + *chunk < plan->chunk_count) {
-        uint64_t c = permutation_at(&cursor->chunks, group * plan->reach + (*chunk)++);
+        uint64_t c = permutation_at(&cursor->chunks[0], group * plan->reach + (*chunk)++);
         if (plan->chunks[c].count == 0)
             continue; /* a subset may leave a chunk empty */
         uint64_t first = plan->chunks[c].first;

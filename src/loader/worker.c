@@ -5,14 +5,18 @@
 #include "loader/admit.h"
 #include "loader/fetch_stage.h"
 #include "loader/fill_stage.h"
+#include "store/remote_settings.h"
 #include "work/cores.h"
 
 #define QUEUE_DEPTH 64 /* reads in flight a worker */
-#define SPANS_LEAST 2  /* spans in flight a worker: while one is filled, another is read */
+#define QUEUE_REMOTE                                                                               \
+    256               /* ... over a network, where the store decides how many are sent at once     \
+                       */
+#define SPANS_LEAST 2 /* spans in flight a worker: while one is filled, another is read */
 #define SPANS_MOST 32
-#define ROWS_MOST (4 << 20) /* bytes a worker reads before they are gathered or decoded */
-#define WORKER_NICE 5       /* launching kernels late costs more than decoding late */
-#define REAP_NS 50000000    /* how long a wait for reads lasts before stop is looked at */
+#define SPANS_REMOTE 128
+#define WORKER_NICE 5    /* launching kernels late costs more than decoding late */
+#define REAP_NS 50000000 /* how long a wait for reads lasts before stop is looked at */
 
 /* --- making ----------------------------------------------------------------------------------- */
 
@@ -21,13 +25,19 @@ static uint64_t span_values(const struct stk_loader *loader)
     return (uint64_t)loader->span * loader->layout.field_count;
 }
 
+static uint32_t queue_depth(const struct stk_loader *loader)
+{
+    return loader->remote ? QUEUE_REMOTE : QUEUE_DEPTH;
+}
+
 static uint32_t span_count(const struct stk_loader *loader)
 {
-    uint64_t fit = QUEUE_DEPTH / span_values(loader);
+    uint64_t fit = queue_depth(loader) / span_values(loader);
+    uint64_t most = loader->remote ? SPANS_REMOTE : SPANS_MOST;
     uint64_t rows = loader->span * (loader->layout.rows + loader->layout.encoded);
-    if (rows && fit > ROWS_MOST / rows)
-        fit = ROWS_MOST / rows;
-    return fit < SPANS_LEAST ? SPANS_LEAST : fit > SPANS_MOST ? SPANS_MOST : (uint32_t)fit;
+    if (rows && fit > loader->rows_most / rows)
+        fit = loader->rows_most / rows;
+    return fit < SPANS_LEAST ? SPANS_LEAST : fit > most ? (uint32_t)most : (uint32_t)fit;
 }
 
 uint64_t worker_size(const struct stk_loader *loader)
@@ -48,12 +58,19 @@ static stk_status span_init(struct span *span, const struct stk_loader *loader,
     span->reads = memory_zero(values, sizeof *span->reads);
     span->parts = memory_zero(values, 3 * sizeof *span->parts); /* gap, head, payload */
     uint64_t encoded = loader->span * loader->layout.encoded;
-    span->encoded_least = encoded <= ROWS_MOST ? encoded : 0;
+    span->encoded_least = encoded <= loader->rows_most ? encoded : 0;
     span->row_size = loader->layout.rows;
     span->rows = memory_zero(loader->span, span->row_size + !span->row_size);
     if (!span->pieces || !span->reads || !span->parts || !span->rows)
         return fail_memory(err, values * sizeof *span->pieces);
     return STK_OK;
+}
+
+static stk_status worker_open_queue(struct worker *worker, struct stk_error *err)
+{
+    const struct stk_loader *loader = worker->loader;
+    return store_queue_open(dataset_store(loader->dataset), loader->queue_kind, queue_depth(loader),
+                            &worker->queue, err);
 }
 
 stk_status worker_init(struct worker *worker, struct stk_loader *loader, uint32_t number,
@@ -75,8 +92,7 @@ stk_status worker_init(struct worker *worker, struct stk_loader *loader, uint32_
         if (status)
             return status;
     }
-    return store_queue_open(dataset_store(loader->dataset), loader->queue_kind, QUEUE_DEPTH,
-                            &worker->queue, err);
+    return worker_open_queue(worker, err);
 }
 
 void worker_reset(struct worker *worker)
@@ -170,13 +186,34 @@ static void worker_finish_span(struct worker *worker, struct span *span)
 static int worker_collect(struct worker *worker, int64_t wait_ns)
 {
     struct store_read *back[16];
+    struct trace_ring *ring = worker->loader->remote && wait_ns ? worker->ring : NULL;
+    int64_t begin = trace_begin(ring);
     uint32_t n = store_reap(worker->queue, back, 16, wait_ns);
+    trace_end(ring, begin, "network", n, 0);
     for (uint32_t i = 0; i < n; i++)
         fetch_done(back[i]);
     for (uint32_t i = 0; i < worker->span_count && worker->open_spans; i++)
         if (worker->spans[i].slot && worker->spans[i].open == 0)
             worker_finish_span(worker, &worker->spans[i]);
     return n > 0;
+}
+
+/* What is on its way is not wanted any more, and may be long in coming over a network: it is
+ * cancelled with its queue. */
+static int worker_abandon(struct worker *worker)
+{
+    struct store_queue *old = worker->queue;
+    if (worker_open_queue(worker, NULL)) {
+        worker->queue = old; /* then it is waited for */
+        return 0;
+    }
+    store_queue_close(old);
+    for (uint32_t i = 0; i < worker->span_count; i++)
+        if (worker->spans[i].slot) {
+            worker->spans[i].open = 0;
+            worker_finish_span(worker, &worker->spans[i]);
+        }
+    return 1;
 }
 
 static struct span *worker_free_span(struct worker *worker)
@@ -248,6 +285,9 @@ static int worker_admit(struct worker *worker)
 
 int worker_turn(struct worker *worker, int64_t wait_ns)
 {
+    if (worker->loader->remote && worker->open_spans && worker->loader->discard &&
+        worker_abandon(worker))
+        return 1;
     if (worker->loader->chunks && worker_decode_chunk(worker))
         return 1;
     if (worker_fetch(worker) || worker_admit(worker))
@@ -273,10 +313,17 @@ static void worker_sleep(struct worker *worker)
     trace_end(worker->ring, begin, "idle", 0, 0);
 }
 
+static int worker_is_stopped(void *user)
+{
+    struct stk_loader *loader = user;
+    return atomic_load_explicit(&loader->stop, memory_order_relaxed);
+}
+
 static void *worker_run(void *user)
 {
     struct worker *worker = user;
     struct stk_loader *loader = worker->loader;
+    remote_patience_set((struct remote_patience){worker_is_stopped, loader});
     while (!atomic_load_explicit(&loader->stop, memory_order_relaxed))
         if (!worker_turn(worker, REAP_NS) && worker->open_spans == 0)
             worker_sleep(worker);

@@ -46,9 +46,15 @@ int file_open(int folder, const char *name, struct file_facts *facts)
     return fd;
 }
 
+int file_is_uri(const char *name)
+{
+    size_t len = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+.-");
+    return len > 0 && !strncmp(name + len, "://", 3);
+}
+
 const char *file_path(const char *root, const char *name, char buf[FILE_PATH_CAP])
 {
-    if (!root || !root[0] || name[0] == '/')
+    if (!root || !root[0] || file_is_uri(name) || (name[0] == '/' && !file_is_uri(root)))
         return name;
     int len = snprintf(buf, FILE_PATH_CAP, "%s/%s", root, name);
     return len < 0 || len >= FILE_PATH_CAP ? name : buf;

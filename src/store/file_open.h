@@ -19,8 +19,11 @@ int file_open(int folder, const char *name, struct file_facts *facts);
 int file_facts(int fd, struct file_facts *facts);
 void file_facts_of(const struct stat *found, struct file_facts *facts);
 
-/* root + "/" + name, for messages; name alone when it is absolute or there is no root. Too long a
- * path keeps its end. */
+/* Not 0: it begins with a scheme and "://". */
+int file_is_uri(const char *name);
+
+/* root + "/" + name; name alone when it is absolute, a URI or there is no root. Too long a path
+ * keeps its end. Below a URI no name is absolute: a key may begin with a slash. */
 #define FILE_PATH_CAP 4352
 const char *file_path(const char *root, const char *name, char buf[FILE_PATH_CAP]);
 

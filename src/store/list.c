@@ -63,7 +63,7 @@ static char *name_room(struct list *list, size_t len)
 }
 
 /* folder + "/" + name; name alone when folder is the root itself. Without a root names are
- * absolute. */
+ * absolute, or URIs. */
 static const char *join_names(struct list *list, const char *folder, const char *name)
 {
     size_t folder_len = strlen(folder), len = strlen(name);
@@ -78,19 +78,25 @@ static const char *join_names(struct list *list, const char *folder, const char 
     return joined;
 }
 
+stk_status list_put(struct list *list, const char *below, const char *name, uint64_t size,
+                    uint64_t version, struct stk_error *err)
+{
+    void *items = list->items;
+    int room = make_room(&items, list->count, &list->cap, sizeof *list->items);
+    list->items = items;
+    const char *joined = room ? join_names(list, below, name) : NULL;
+    if (!joined)
+        return fail_memory(err, sizeof *list->items);
+    list->items[list->count++] = (struct listed){joined, size, version};
+    return STK_OK;
+}
+
 static stk_status add_item(struct list *list, const char *folder, const char *name,
                            const struct stat *found, struct stk_error *err)
 {
     struct file_facts facts;
-    void *items = list->items;
-    int room = make_room(&items, list->count, &list->cap, sizeof *list->items);
-    list->items = items;
-    const char *joined = room ? join_names(list, folder, name) : NULL;
-    if (!joined)
-        return fail_memory(err, sizeof *list->items);
     file_facts_of(found, &facts);
-    list->items[list->count++] = (struct listed){joined, facts.size, facts.version};
-    return STK_OK;
+    return list_put(list, folder, name, facts.size, facts.version, err);
 }
 
 static stk_status push_folder(struct walk *walk, const char *name)
@@ -198,10 +204,19 @@ static stk_status walk_tree(struct list *list, const char *folder, struct stk_er
     return status;
 }
 
+/* Length of what names the machine in a URI, "s3://bucket"; 0 for a path. */
+static size_t machine_length(const char *path)
+{
+    const char *slashes = file_is_uri(path) ? strstr(path, "://") : NULL;
+    return slashes ? (size_t)(slashes - path) + 3 + strcspn(slashes + 3, "/") : 0;
+}
+
 /* Length of the longest folder that both paths are under: "/data" for "/data/a" and "/data/ab". */
 static size_t common_folder(const char *a, const char *b)
 {
-    size_t same = 0, i = 0;
+    size_t same = 0, i = 0, machine = machine_length(a);
+    if (machine != machine_length(b) || strncmp(a, b, machine))
+        return 0;
     for (; a[i] && a[i] == b[i]; i++) {
         if (a[i] == '/')
             same = i;
@@ -225,9 +240,18 @@ static stk_status move_root(struct list *list, size_t len, struct stk_error *err
     return STK_OK;
 }
 
-/* Makes base's folder lie under the root; *below is its name there, "" for the root itself. */
-static stk_status join_root(struct list *list, const char *base, const char **below,
-                            struct stk_error *err)
+static stk_status refuse_mixed(const struct list *list, const char *base, struct stk_error *err)
+{
+    const char *other = list->root[0] || !list->count ? list->root : list->items[0].name;
+    if (!file_is_uri(other) == !file_is_uri(base))
+        return STK_OK;
+    stk_status status = fail(err, STK_USAGE, "%s and %s: one is on this machine, the other is not",
+                             other[0] ? other : "/", base[0] ? base : "/");
+    fail_remedy(err, "open each by itself, or copy one to where the other is");
+    return status;
+}
+
+stk_status list_base(struct list *list, const char *base, const char **below, struct stk_error *err)
 {
     size_t base_len = strlen(base);
     *below = "";
@@ -235,9 +259,12 @@ static stk_status join_root(struct list *list, const char *base, const char **be
         list->root = memory_text(base, base_len);
         return list->root ? STK_OK : fail_memory(err, base_len + 1);
     }
+    stk_status status = refuse_mixed(list, base, err);
+    if (status)
+        return status;
     size_t same = common_folder(list->root, base);
     if (list->root[same]) {
-        stk_status status = move_root(list, same, err);
+        status = move_root(list, same, err);
         if (status)
             return status;
     }
@@ -288,7 +315,7 @@ stk_status list_add(struct list *list, const char *path, struct stk_error *err)
     }
     if (strcmp(base, "/") == 0)
         base[0] = '\0';
-    stk_status status = join_root(list, base, &below, err);
+    stk_status status = list_base(list, base, &below, err);
     if (status)
         return status;
     return name ? add_item(list, below, name, &found, err) : walk_tree(list, below, err);

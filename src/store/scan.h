@@ -11,10 +11,20 @@
 
 struct scan;
 
-/* name: relative to root ("" for none), or absolute. */
+struct store;
+
+/* name: relative to root ("" for none), or absolute, or a URI. What is not on this machine is read
+ * ahead where reads follow one another closely. */
 STK_CHECK stk_status scan_open(struct scan **out, const char *root, const char *name,
                                struct stk_error *err);
+/* An object of a store, whose size and version are taken for what its table says: the first read
+ * finds out. What is not on this machine comes through the store's cache. The store must outlive
+ * it. */
+STK_CHECK stk_status scan_open_object(struct scan **out, struct store *store, uint32_t number,
+                                      struct stk_error *err);
 void scan_close(struct scan *scan);
+/* Nothing from there on will be wanted: it is not read ahead. */
+void scan_limit(struct scan *scan, uint64_t end);
 uint64_t scan_size(const struct scan *scan);
 uint64_t scan_version(const struct scan *scan); /* as struct object's */
 const char *scan_name(const struct scan *scan);

@@ -6,17 +6,23 @@
 #include "base/fail.h"
 #include "base/memory.h"
 #include "store/file_open.h"
+#include "store/remote.h"
 #include "store/transfer.h"
 
-stk_status store_open(struct store **out, const struct object_table *table, struct stk_error *err)
+stk_status store_open(struct store **out, const struct object_table *table,
+                      const struct store_options *options, struct stk_error *err)
 {
+    stk_status status;
     *out = NULL;
     struct store *store = memory_zero(1, sizeof *store);
     if (!store)
         return fail_memory(err, sizeof *store);
     store->table = *table;
-    stk_status status = file_cache_new(&store->files, &store->table, 0, &store->fault, err);
-    if (!status)
+    if (remote_is(table))
+        status = remote_open(&store->remote, table, options, err);
+    else
+        status = file_cache_new(&store->files, &store->table, 0, &store->fault, err);
+    if (!status && !store->remote)
         status = file_map_new(&store->maps, &store->table, store->files, err);
     if (status) {
         store_close(store);
@@ -30,6 +36,8 @@ void store_close(struct store *store)
 {
     if (!store)
         return;
+    remote_close(atomic_load(&store->child));
+    remote_close(store->remote);
     file_map_free(store->maps);
     file_cache_free(store->files);
     memory_free(store);
@@ -42,6 +50,8 @@ stk_status store_queue_open(struct store *store, enum store_queue_kind kind, uin
     if (depth == 0 || depth > STORE_MAX_DEPTH)
         return fail(err, STK_USAGE, "a queue holds 1 to %d reads, not %" PRIu32, STORE_MAX_DEPTH,
                     depth);
+    if (store->remote)
+        return remote_queue_open(store, depth, out, err);
     return kind == STORE_QUEUE_URING ? uring_queue_open(store, depth, out, err)
                                      : pread_queue_open(store, depth, out, err);
 }
@@ -76,6 +86,8 @@ void store_queue_close(struct store_queue *queue)
 stk_status store_read_now(struct store *store, struct store_read *read)
 {
     struct transfer transfer;
+    if (store->remote)
+        return remote_read_now(store, read);
     enum transfer_state state = transfer_begin(&transfer, store, read);
     while (state == TRANSFER_MORE)
         state = transfer_step(&transfer, store, transfer_ask(&transfer, 0));
@@ -85,7 +97,22 @@ stk_status store_read_now(struct store *store, struct store_read *read)
 
 const uint8_t *store_map(struct store *store, uint32_t object)
 {
-    return file_map_get(store->maps, object);
+    return store->remote ? NULL : file_map_get(store->maps, object);
+}
+
+int store_is_remote(const struct store *store)
+{
+    return store->remote != NULL;
+}
+
+enum store_flow store_flow(const struct store *store)
+{
+    return store->remote ? remote_flow(store->remote) : STORE_STILL;
+}
+
+uint64_t store_buffers(struct store *store, uint64_t most)
+{
+    return store->remote ? remote_buffers(store, most) : 0;
 }
 
 static void explain_plain(const struct store_read *read, struct stk_error *err)
@@ -113,6 +140,8 @@ stk_status store_explain(const struct store *store, const struct store_read *rea
     struct object object = {.name = ""};
     char buf[FILE_PATH_CAP];
     if (!read->status || !err)
+        return read->status;
+    if (store->remote && remote_explain(store, read, err))
         return read->status;
     if (read->error_number)
         fail_errno(err, read->error_number, "reading failed");

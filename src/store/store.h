@@ -13,13 +13,14 @@
 /* One object as the index knows it. version is made by scan_file_version of size, mtime and inode
  * (or of an ETag): an object whose version differs is STK_STALE and never read. */
 struct object {
-    const char *name; /* path relative to the root, or absolute; lives as long as the table */
+    const char *name; /* path relative to the root, or absolute, or a URI; lives as long as the
+                         table */
     uint64_t size, version;
 };
 
 /* The objects of a dataset, asked for by number so that ten million need no second table. */
 struct object_table {
-    const char *root; /* "" or a folder; names are relative to it */
+    const char *root; /* "", a folder or a URI; names are relative to it */
     uint32_t count;
     const void *owner;
     void (*get)(const void *owner, uint32_t number, struct object *out);
@@ -44,9 +45,14 @@ struct store_read {
 
 enum store_queue_kind { STORE_QUEUE_PREAD, STORE_QUEUE_URING };
 
-/* table is copied; what it points to must outlive the store. */
+/* For objects that are not files of this machine. */
+struct store_options {
+    const char *cache;   /* a folder for their blocks; NULL: they are fetched each time */
+    uint64_t cache_size; /* 0: see store/block_cache.h */
+};
+/* table is copied; what it points to must outlive the store. options may be NULL. */
 STK_CHECK stk_status store_open(struct store **out, const struct object_table *table,
-                                struct stk_error *err);
+                                const struct store_options *options, struct stk_error *err);
 void store_close(struct store *store); /* queues are closed before; NULL is fine */
 
 /* STK_UNSUPPORTED when io_uring is absent, blocked or out of locked memory: use pread then. */
@@ -75,6 +81,20 @@ stk_status store_read_now(struct store *store, struct store_read *read);
  * space) or is stale (the reads will say so). Mapped once, kept until close; any thread. Copies
  * from it must run under a guard (store/guard.h). */
 const uint8_t *store_map(struct store *store, uint32_t object);
+
+/* Not 0: the objects are not files of this machine: nothing is mapped, and reads take as long as a
+ * network does. */
+int store_is_remote(const struct store *store);
+/* What is on its way over a network just now. */
+enum store_flow {
+    STORE_STILL, /* nothing: all is here */
+    STORE_FULL,  /* as much as the link takes, or more */
+    STORE_THIN   /* less: more reads at once would be faster */
+};
+enum store_flow store_flow(const struct store *store);
+/* At most so many bytes for buffers of the store's own, between what is fetched and a cache; what
+ * it comes to is returned. 0: it has none. */
+uint64_t store_buffers(struct store *store, uint64_t most);
 
 /* Fills *err from a failed read: what, object, offset and remedy. Returns read->status. */
 stk_status store_explain(const struct store *store, const struct store_read *read,

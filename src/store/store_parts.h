@@ -4,13 +4,19 @@
 #ifndef STORE_STORE_PARTS_H
 #define STORE_STORE_PARTS_H
 
+#include <stdatomic.h>
+
 #include "store/file_cache.h"
 #include "store/file_map.h"
 #include "store/store.h"
 
+struct remote;
+
 struct store {
     struct object_table table;
-    struct store_fault fault; /* tests alone set it, before the first read */
+    struct remote *remote; /* NULL: the objects are files; else there are no files and maps */
+    struct remote *_Atomic child; /* in a child of fork(): its own (remote_of) */
+    struct store_fault fault;     /* tests alone set it, before the first read */
     struct file_cache *files;
     struct file_map *maps;
 };

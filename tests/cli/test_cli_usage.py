@@ -10,8 +10,8 @@ import tars
 from places import ROOT
 
 COMMANDS = [
-    *("check", "gen", "pack", "rescale", "index", "ls", "cat", "show", "verify", "stream"),
-    *("run", "report", "version", "help"),
+    *("check", "gen", "pack", "rescale", "index", "warm", "cache", "ls", "cat", "show"),
+    *("verify", "stream", "run", "report", "version", "help"),
 ]
 
 

@@ -31,6 +31,29 @@ def test_no_source_at_all_is_refused():
         stoker.open([])
 
 
+def test_files_need_no_cache_and_make_none(shards, tmp_path):
+    folder = tmp_path / "cache"
+    ds = stoker.open(shards, cache=folder, cache_size="1GiB")
+    assert len(ds) == 100 and not folder.exists()
+
+
+@pytest.mark.parametrize("size", ["much", "-1", ""])
+def test_a_size_of_the_cache_that_is_none_is_refused(shards, size):
+    with pytest.raises(ValueError):
+        stoker.open(shards, cache_size=size)
+
+
+def test_files_and_uris_do_not_mix(shards):
+    with pytest.raises(stoker.StokerError, match="not in both"):
+        stoker.open([shards / "shard-0000.tar", "s3://bucket/shard-0001.tar"])
+
+
+def test_a_scheme_without_a_store_is_told_with_those_there_are():
+    with pytest.raises(stoker.errors.UnsupportedError, match="ftp") as refused:
+        stoker.open("ftp://host/a.tar")
+    assert "s3" in refused.value.remedy
+
+
 def test_fields_are_described(rich):
     fields = stoker.open(rich).fields
     assert fields["npy"].kind == "tensor"

@@ -3,6 +3,7 @@
 
 #include "dataset/braces.h"
 #include "dataset/names.h"
+#include "dataset/remote_names.h"
 
 /* ---- braces -------------------------------------------------------------------------------- */
 
@@ -207,11 +208,42 @@ static void what_is_not_there_is_named(void **state)
 static void other_schemes_are_refused(void **state)
 {
     (void)state;
-    check_refused("s3://bucket/x.tar", STK_UNSUPPORTED, "files only");
-    check_refused("https://host/x.tar", STK_UNSUPPORTED, "https");
+    check_refused("ftp://host/x.tar", STK_UNSUPPORTED, "ftp://");
     check_refused("file://otherhost/x.tar", STK_UNSUPPORTED, "another machine");
     check_refused("file:///x%2", STK_USAGE, "hexadecimal");
     check_refused("file:///x%00y", STK_USAGE, "%");
+}
+
+static void files_and_uris_do_not_mix(void **state)
+{
+    struct fixture *fixture = *state;
+    struct names names = {0};
+    struct stk_error err = {0};
+    touch(fixture, "s-1.tar");
+    const char *sources[] = {path_of(fixture, "s-1.tar"), "https://host/s-2.tar?sig=secret"};
+    assert_int_equal(names_expand(&names, sources, 2, &err), STK_USAGE);
+    assert_non_null(strstr(err.what, "https://host/s-2.tar"));
+    assert_null(strstr(err.what, "secret"));
+    assert_true(*err.remedy);
+}
+
+static void shown_uris_hold_no_secret(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *uri, *shown;
+    } cases[] = {
+        {"s3://bucket/a/b.tar", "s3://bucket/a/b.tar"},
+        {"https://host/a.tar?X-Amz-Signature=abc", "https://host/a.tar"},
+        {"https://user:pass@host/a.tar", "https://host/a.tar"},
+        {"abfss://container@account.dfs.core.windows.net/a",
+         "abfss://container@account.dfs.core.windows.net/a"},
+        {"what?.tar", "what?.tar"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char shown[REMOTE_NAMES_SHOWN];
+        assert_string_equal(remote_names_shown(cases[i].uri, shown), cases[i].shown);
+    }
 }
 
 static void an_object_named_twice_is_refused(void **state)
@@ -297,6 +329,8 @@ int main(void)
         WITH_FOLDER(what_is_named_is_never_left_out),
         WITH_FOLDER(what_is_not_there_is_named),
         cmocka_unit_test(other_schemes_are_refused),
+        WITH_FOLDER(files_and_uris_do_not_mix),
+        cmocka_unit_test(shown_uris_hold_no_secret),
         WITH_FOLDER(an_object_named_twice_is_refused),
         WITH_FOLDER(the_key_of_the_sources_moves_with_the_data),
         WITH_FOLDER(a_folder_with_an_array_of_rows_is_a_series),

@@ -81,7 +81,7 @@ TESTING struct fixture *fixture_new(void)
     for (uint32_t i = 0; i < OBJECTS; i++)
         write_object(i);
     fill_table(fixture);
-    assert_int_equal(store_open(&fixture->store, &fixture->table, NULL), STK_OK);
+    assert_int_equal(store_open(&fixture->store, &fixture->table, NULL, NULL), STK_OK);
     return fixture;
 }
 

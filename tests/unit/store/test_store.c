@@ -171,7 +171,7 @@ static void threads_share_a_store_with_fewer_places_than_files(void **state)
     store_close(fixture->store);
     tight = (struct rlimit){64, before.rlim_max}; /* 16 places for 40 files */
     setrlimit(RLIMIT_NOFILE, &tight);
-    assert_int_equal(store_open(&fixture->store, &fixture->table, NULL), STK_OK);
+    assert_int_equal(store_open(&fixture->store, &fixture->table, NULL, NULL), STK_OK);
     setrlimit(RLIMIT_NOFILE, &before);
     store_queue_close(queue_of(state, fixture, 4)); /* skips without io_uring */
     struct reader readers[3];
@@ -214,7 +214,7 @@ static void ten_million_objects_cost_no_table_of_their_own(void **state)
     struct store *store;
     struct job job;
     table.count = 10000000;
-    assert_int_equal(store_open(&store, &table, NULL), STK_OK);
+    assert_int_equal(store_open(&store, &table, NULL, NULL), STK_OK);
     assert_null(store_map(store, 3));
     job_init(&job, 3, 0, 100, 1);
     assert_int_equal(store_read_now(store, &job.read), STK_OK);
@@ -231,7 +231,7 @@ static void a_store_without_its_folder_is_not_opened(void **state)
     struct object_table table = {.root = "/no/such/folder", .count = 1};
     struct store *store;
     struct stk_error err;
-    assert_int_equal(store_open(&store, &table, &err), STK_NOT_FOUND);
+    assert_int_equal(store_open(&store, &table, NULL, &err), STK_NOT_FOUND);
     assert_null(store);
     assert_string_equal(err.object, "/no/such/folder");
 }

@@ -271,7 +271,7 @@ static int use_once(void *user)
     struct attempt *attempt = user;
     struct store *store;
     struct store_queue *queue = NULL;
-    stk_status status = store_open(&store, &attempt->fixture->table, NULL);
+    stk_status status = store_open(&store, &attempt->fixture->table, NULL, NULL);
     if (!status)
         status = store_queue_open(store, attempt->kind, 4, &queue, NULL);
     if (!status) {
