@@ -7,6 +7,7 @@
 #include "base/fail.h"
 #include "base/text.h"
 #include "dataset/dataset_view.h"
+#include "store/upload_place.h"
 
 #define PREFIX_CAP 200
 
@@ -61,6 +62,21 @@ static int object_folder(const struct index *index, uint32_t number, char real[P
     return found;
 }
 
+/* A URI is compared as it is written. */
+static stk_status check_uri(const char *root, const char *out, struct stk_error *err)
+{
+    char folder[PATH_MAX];
+    size_t len = strlen(out);
+
+    while (len && out[len - 1] == '/')
+        len--;
+    if (len >= sizeof(folder))
+        return fail(err, STK_USAGE, "the URI to write to is too long");
+    memcpy(folder, out, len);
+    folder[len] = 0;
+    return is_inside(root, folder) ? refuse(root, out, err) : STK_OK;
+}
+
 stk_status pack_names_check(const struct stk_dataset *dataset, const char *out, const char *prefix,
                             struct stk_error *err)
 {
@@ -72,6 +88,8 @@ stk_status pack_names_check(const struct stk_dataset *dataset, const char *out, 
         return status;
     if (!out || !*out)
         return fail(err, STK_USAGE, "there is no folder to write to");
+    if (upload_place_is(out))
+        return check_uri(index_root(index), out, err);
     if (!realpath(out, target)) /* it is not there yet, so nothing can lie in it */
         return STK_OK;
     if (index_root(index)[0]) {

@@ -8,6 +8,8 @@
 #include "pack/append_series.h"
 #include "pack/series_fit.h"
 #include "pack/series_pack.h"
+#include "pack/series_upload.h"
+#include "store/upload_place.h"
 
 #define DEFAULT_MEMORY (UINT64_C(256) << 20)
 
@@ -281,6 +283,35 @@ static stk_status pack_new(struct series_pack *pack, struct stk_series_result *r
     return status;
 }
 
+/* Packed here, then sent. */
+static stk_status pack_and_send(struct series_pack *pack, struct stk_series_result *result,
+                                struct stk_error *err)
+{
+    const struct stk_series_options *options = pack->options;
+    struct stk_series_options local = *options;
+    struct series_upload *upload = NULL;
+    stk_status status;
+
+    if (options->append) {
+        fail(err, STK_UNSUPPORTED, "a series on the network cannot be added to");
+        fail_at(err, options->out, STK_NOWHERE);
+        fail_remedy(err, "add to a copy on this machine, then replace the one there");
+        return STK_UNSUPPORTED;
+    }
+    status = series_upload_open(&upload, pack->context, options->out, options->force, err);
+    if (status)
+        return status;
+    local.out = series_upload_path(upload);
+    pack->options = &local;
+    status = pack_new(pack, result, err);
+    if (!status)
+        status = series_upload_send(upload, err);
+    series_pack_reset(pack); /* its files lie in what ends here */
+    pack->options = options;
+    series_upload_close(upload);
+    return status;
+}
+
 stk_status stk_pack_series(struct stk_context *context, struct stk_tables *tables,
                            const struct stk_series_options *options,
                            struct stk_series_result *result, struct stk_error *err)
@@ -290,7 +321,9 @@ stk_status stk_pack_series(struct stk_context *context, struct stk_tables *table
     stk_status status = check_options(options, err);
 
     pack.memory = options->memory ? options->memory : DEFAULT_MEMORY;
-    if (!status)
+    if (!status && upload_place_is(options->out))
+        status = pack_and_send(&pack, &made, err);
+    else if (!status)
         status =
             options->append ? append_series_run(&pack, &made, err) : pack_new(&pack, &made, err);
     series_pack_reset(&pack);

@@ -1,6 +1,6 @@
-/* stk_pack_tar: sample by sample into shards that lie in a hidden folder until all are whole. */
+/* stk_pack_tar: sample by sample into shards, which their target makes to be there (pack_target.h).
+ */
 #include <inttypes.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,18 +9,17 @@
 
 #include "base/context.h"
 #include "base/fail.h"
+#include "base/hash.h"
 #include "base/memory.h"
 #include "base/npy_header.h"
 #include "base/text.h"
 #include "dataset/dataset_view.h"
-#include "pack/numbered.h"
 #include "pack/pack_names.h"
-#include "pack/staging.h"
+#include "pack/pack_target.h"
 #include "pack/tar_writer.h"
 
 #define DEFAULT_SHARD_SIZE (UINT64_C(256) << 20)
 #define NPY_CAP 512
-#define NAME_CAP 320
 
 struct packer {
     struct stk_context *context;
@@ -35,7 +34,7 @@ struct packer {
     struct stk_value *values; /* of one sample, when it is made of array rows */
     char *covered;            /* by index field: one of the dataset's fields stands for it */
     int arrays;               /* not 0: fields are rows of arrays */
-    struct staging *staging;
+    struct pack_target *target;
     struct tar_writer *writer;
     uint64_t in_shard;     /* samples in the open shard */
     struct text name, key; /* key: of the sample before */
@@ -158,41 +157,62 @@ static stk_status write_member(struct packer *packer, uint64_t position, struct 
 static stk_status end_shard(struct packer *packer, struct stk_error *err)
 {
     struct tar_writer *writer = packer->writer;
+    stk_status status;
 
     if (!writer)
         return STK_OK;
     packer->writer = NULL;
     packer->in_shard = 0;
     packer->result.bytes += tar_writer_size(writer);
-    return tar_writer_finish(writer, err);
+    status = tar_writer_finish(writer, err);
+    return status ? status : pack_target_shard(packer->target, packer->result.shards - 1, err);
 }
 
-/* Opens the next shard when there is none, when the sample would make this one too large, or when
- * two neighbours have the same key: side by side in one shard they would be read as one sample. */
+/* What says where shards end: as much of the open one as its size hangs on. */
+struct shard_state {
+    uint64_t samples, size; /* size: 0 where there is none */
+    struct text *key;       /* of the sample before */
+};
+
+/* Not 0: another shard begins with this sample. It does when there is none, when the sample would
+ * make this one too large, or when two neighbours have the same key: side by side in one shard they
+ * would be read as one sample. */
+static int begins_shard(const struct packer *packer, const struct shard_state *state,
+                        struct stk_bytes key, uint64_t size)
+{
+    uint64_t limit = packer->options->shard_samples;
+    int same = state->samples && state->key->len == key.len &&
+               !memcmp(state->key->data, key.data, key.len);
+
+    return !state->samples || same || (limit && state->samples >= limit) ||
+           state->size + size > packer->shard_size;
+}
+
+static stk_status keep_key(struct text *to, struct stk_bytes key, struct stk_error *err)
+{
+    to->len = 0;
+    text_add(to, (const char *)key.data, key.len);
+    return to->failed ? fail_memory(err, key.len) : STK_OK;
+}
+
 static stk_status choose_shard(struct packer *packer, struct stk_bytes key, uint64_t size,
                                struct stk_error *err)
 {
-    uint64_t limit = packer->options->shard_samples;
-    char name[24], label[PATH_MAX];
-    int same = packer->in_shard && packer->key.len == key.len &&
-               !memcmp(packer->key.data, key.data, key.len);
+    const struct shard_state state = {.samples = packer->in_shard,
+                                      .size = packer->writer ? tar_writer_size(packer->writer) : 0,
+                                      .key = &packer->key};
+    int begins = begins_shard(packer, &state, key, size);
+    stk_status status = begins ? end_shard(packer, err) : STK_OK;
+    char name[PACK_TARGET_NAME];
 
-    if (packer->in_shard && (same || (limit && packer->in_shard >= limit) ||
-                             tar_writer_size(packer->writer) + size > packer->shard_size)) {
-        stk_status status = end_shard(packer, err);
-        if (status)
-            return status;
-    }
-    packer->key.len = 0;
-    text_add(&packer->key, (const char *)key.data, key.len);
-    if (packer->key.failed)
-        return fail_memory(err, key.len);
-    if (packer->writer)
-        return STK_OK;
-    snprintf(name, sizeof(name), "%" PRIu32, packer->result.shards);
-    snprintf(label, sizeof(label), "%s/%s-%04" PRIu32 ".tar", staging_target(packer->staging),
-             packer->prefix, packer->result.shards++);
-    return tar_writer_open(&packer->writer, staging_fd(packer->staging), name, label, err);
+    if (!status)
+        status = keep_key(&packer->key, key, err);
+    if (status || !begins)
+        return status;
+    uint32_t number = packer->result.shards++;
+    pack_target_name(number, name);
+    return tar_writer_open(&packer->writer, pack_target_folder(packer->target), name,
+                           pack_target_label(packer->target, number), err);
 }
 
 static stk_status sample_size(struct packer *packer, struct stk_bytes key, uint64_t *size,
@@ -206,18 +226,26 @@ static stk_status sample_size(struct packer *packer, struct stk_bytes key, uint6
     return packer->name.failed ? fail_memory(err, key.len) : STK_OK;
 }
 
-static stk_status pack_sample(struct packer *packer, uint64_t position, struct stk_error *err)
+/* The sample's key, extents and size in a shard. */
+static stk_status look_up(struct packer *packer, uint64_t position, struct stk_bytes *key,
+                          uint64_t *size, struct stk_error *err)
 {
-    uint64_t sample = position, size;
-    struct stk_bytes key;
-    struct member member;
-    stk_status status = stk_dataset_key(packer->dataset, position, &key, err);
+    uint64_t sample = position;
+    stk_status status = stk_dataset_key(packer->dataset, position, key, err);
 
     dataset_samples(packer->dataset, &sample, 1);
     if (!status)
         status = index_resolve(packer->index, &sample, 1, packer->extents, err);
-    if (!status)
-        status = sample_size(packer, key, &size, err);
+    return status ? status : sample_size(packer, *key, size, err);
+}
+
+static stk_status pack_sample(struct packer *packer, uint64_t position, struct stk_error *err)
+{
+    uint64_t size;
+    struct stk_bytes key;
+    struct member member;
+    stk_status status = look_up(packer, position, &key, &size, err);
+
     if (!status)
         status = choose_shard(packer, key, size, err);
     if (!status && packer->arrays)
@@ -248,7 +276,66 @@ static stk_status pack_samples(struct packer *packer, struct stk_error *err)
     return status ? status : end_shard(packer, err);
 }
 
+/* How many shards there will be: names have as many digits as the last one needs, and shards that
+ * are sent to a site get their names before the last one is known. Reads no data. */
+static stk_status count_shards(struct packer *packer, uint32_t *shards, struct stk_error *err)
+{
+    struct shard_state state = {.key = &packer->key};
+    uint64_t samples = stk_dataset_samples(packer->dataset), size;
+    stk_status status = STK_OK;
+
+    *shards = 0;
+    for (uint64_t i = 0; i < samples && !status; i++) {
+        struct stk_bytes key;
+        status = look_up(packer, i, &key, &size, err);
+        if (status)
+            break;
+        if (begins_shard(packer, &state, key, size)) {
+            state.samples = 0;
+            state.size = TAR_END;
+            (*shards)++;
+        }
+        state.samples++;
+        state.size += size;
+        status = keep_key(&packer->key, key, err);
+    }
+    packer->key.len = 0;
+    return status;
+}
+
 /* --- the whole ------------------------------------------------------------------------------- */
+
+/* The same data and the same options give the same shards. */
+static void source_hash(const struct packer *packer, uint8_t out[16])
+{
+    struct hash128 hash;
+    uint8_t fingerprint[16];
+
+    stk_dataset_fingerprint(packer->dataset, fingerprint);
+    hash128_init(&hash, 1);
+    hash128_add(&hash, fingerprint, sizeof(fingerprint));
+    hash128_add_number(&hash, packer->shard_size);
+    hash128_add_number(&hash, packer->options->shard_samples);
+    for (uint32_t f = 0; f < packer->fields; f++) {
+        const char *name = stk_dataset_field(packer->dataset, f)->name;
+        hash128_add(&hash, name, strlen(name));
+    }
+    hash128_out(&hash, out);
+}
+
+static stk_status open_target(struct packer *packer, struct stk_error *err)
+{
+    struct pack_target_options options = {.context = packer->context,
+                                          .out = packer->options->out,
+                                          .prefix = packer->prefix,
+                                          .force = packer->options->force};
+    stk_status status = STK_OK;
+
+    if (pack_target_is_remote(options.out))
+        status = count_shards(packer, &options.shards, err);
+    source_hash(packer, options.source);
+    return status ? status : pack_target_open(&packer->target, &options, err);
+}
 
 static stk_status prepare(struct packer *packer, struct stk_error *err)
 {
@@ -272,43 +359,14 @@ static stk_status prepare(struct packer *packer, struct stk_error *err)
     if (!status)
         status = stk_reader_new(packer->dataset, &packer->reader, err);
     if (!status)
-        status = staging_open(&packer->staging, packer->options->out, packer->prefix, err);
-    return status;
-}
-
-static stk_status check_free(const struct packer *packer, const struct numbered *names,
-                             struct stk_error *err)
-{
-    if (packer->options->force || !numbered_any(names, staging_target_fd(packer->staging)))
-        return STK_OK;
-    stk_status status =
-        fail(err, STK_USAGE, "the folder has shards %s....tar already", names->prefix);
-    fail_at(err, packer->options->out, STK_NOWHERE);
-    fail_remedy(err, "choose another folder or --prefix, or replace them with --force");
-    return status;
-}
-
-static stk_status publish(const struct packer *packer, const struct numbered *any,
-                          struct stk_error *err)
-{
-    struct numbered names = *any;
-    stk_status status = STK_OK;
-    char from[24], to[NAME_CAP];
-
-    names.digits = numbered_digits(packer->result.shards, any->digits);
-    numbered_remove(any, staging_target_fd(packer->staging));
-    for (uint32_t i = 0; i < packer->result.shards && !status; i++) {
-        snprintf(from, sizeof(from), "%" PRIu32, i);
-        numbered_name(&names, i, to, sizeof(to));
-        status = staging_publish(packer->staging, from, to, err);
-    }
+        status = open_target(packer, err);
     return status;
 }
 
 static void packer_free(struct packer *packer)
 {
     tar_writer_close(packer->writer);
-    staging_close(packer->staging);
+    pack_target_close(packer->target);
     stk_reader_free(packer->reader);
     memory_free(packer->extents);
     memory_free(packer->values);
@@ -321,7 +379,6 @@ stk_status stk_pack_tar(struct stk_context *context, struct stk_dataset *dataset
                         const struct stk_pack_options *options, struct stk_pack_result *result,
                         struct stk_error *err)
 {
-    char prefix[NAME_CAP];
     struct packer packer = {
         .context = context,
         .dataset = dataset,
@@ -334,15 +391,11 @@ stk_status stk_pack_tar(struct stk_context *context, struct stk_dataset *dataset
 
     *result = (struct stk_pack_result){0};
     packer.index_fields = index_field_count(packer.index);
-    snprintf(prefix, sizeof(prefix), "%s-", packer.prefix);
-    const struct numbered names = {prefix, ".tar", 4};
     stk_status status = prepare(&packer, err);
-    if (!status)
-        status = check_free(&packer, &names, err);
     if (!status)
         status = pack_samples(&packer, err);
     if (!status)
-        status = publish(&packer, &names, err);
+        status = pack_target_finish(packer.target, packer.result.shards, err);
     if (!status)
         *result = packer.result;
     packer_free(&packer);

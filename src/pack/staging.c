@@ -13,6 +13,7 @@
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "store/upload_place.h"
 
 struct staging {
     char *target;
@@ -90,6 +91,15 @@ static stk_status open_folders(struct staging *staging, struct stk_error *err)
     return STK_OK;
 }
 
+/* It would become a folder of that odd name. */
+static stk_status refuse_uri(const char *uri, struct stk_error *err)
+{
+    fail(err, STK_UNSUPPORTED, "this is written to a folder of this machine alone");
+    fail_at(err, uri, STK_NOWHERE);
+    fail_remedy(err, "write it to a folder, then 'stoker pack' can send it there");
+    return STK_UNSUPPORTED;
+}
+
 stk_status staging_open(struct staging **out, const char *target, const char *name,
                         struct stk_error *err)
 {
@@ -100,6 +110,10 @@ stk_status staging_open(struct staging **out, const char *target, const char *na
     *out = NULL;
     if (!staging)
         return fail_memory(err, sizeof(*staging));
+    if (upload_place_is(target)) {
+        memory_free(staging);
+        return refuse_uri(target, err);
+    }
     while (len > 1 && target[len - 1] == '/')
         len--;
     staging->target_fd = staging->fd = -1;

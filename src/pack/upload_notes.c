@@ -1,0 +1,179 @@
+#include "pack/upload_notes.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fail.h"
+#include "base/json.h"
+#include "base/memory.h"
+
+#define NOTES_MOST (UINT64_C(256) << 20)
+
+void upload_notes_reset(struct upload_notes *notes)
+{
+    for (uint64_t i = 0; i < notes->count; i++)
+        memory_free(notes->notes[i].name);
+    memory_free(notes->notes);
+    *notes = (struct upload_notes){0};
+}
+
+/* Notes come in the order of names but for a few: from the end is quick. */
+static struct upload_note *find(const struct upload_notes *notes, const char *name)
+{
+    for (uint64_t i = notes->count; i-- > 0;)
+        if (!strcmp(notes->notes[i].name, name))
+            return &notes->notes[i];
+    return NULL;
+}
+
+const struct upload_note *upload_notes_find(const struct upload_notes *notes, const char *name)
+{
+    return find(notes, name);
+}
+
+stk_status upload_notes_add(struct upload_notes *notes, const struct upload_note *note,
+                            struct stk_error *err)
+{
+    struct upload_note *old = find(notes, note->name);
+
+    if (old) {
+        char *name = old->name;
+        *old = *note;
+        old->name = name;
+        return STK_OK;
+    }
+    if (notes->count == notes->cap) {
+        uint64_t cap = notes->cap ? 2 * notes->cap : 64;
+        void *grown = memory_grow(notes->notes, cap * sizeof(*notes->notes));
+        if (!grown)
+            return fail_memory(err, cap * sizeof(*notes->notes));
+        notes->notes = grown;
+        notes->cap = cap;
+    }
+    struct upload_note copy = *note;
+    copy.name = memory_text(note->name, strlen(note->name));
+    if (!copy.name)
+        return fail_memory(err, strlen(note->name));
+    notes->notes[notes->count++] = copy;
+    return STK_OK;
+}
+
+/* --- as text --------------------------------------------------------------------------------- */
+
+static void add_hex(struct text *to, const uint8_t *bytes, size_t length)
+{
+    for (size_t i = 0; i < length; i++)
+        text_format(to, "%02x", bytes[i]);
+}
+
+void upload_notes_text(const struct upload_notes *notes, struct text *to)
+{
+    text_format(to, "{\"stoker_pack\": 1, \"complete\": %s, \"source\": \"",
+                notes->is_complete ? "true" : "false");
+    add_hex(to, notes->source, sizeof(notes->source));
+    text_format(to, "\", \"shards\": [");
+    for (uint64_t i = 0; i < notes->count; i++) {
+        const struct upload_note *note = &notes->notes[i];
+        text_format(to, "%s\n{\"name\": ", i ? "," : "");
+        json_add_string(to, note->name, strlen(note->name));
+        text_format(to, ", \"size\": %" PRIu64 ", \"version\": \"%016" PRIx64 "\", \"hash\": \"",
+                    note->size, note->version);
+        add_hex(to, note->hash, sizeof(note->hash));
+        text_format(to, "\"}");
+    }
+    text_format(to, "]}\n");
+}
+
+static int read_hex(const char *text, uint8_t *out, size_t length)
+{
+    if (strlen(text) != 2 * length || strspn(text, "0123456789abcdef") != 2 * length)
+        return 0;
+    for (size_t i = 0; i < length; i++) {
+        const char digits[3] = {text[2 * i], text[2 * i + 1], 0};
+        out[i] = (uint8_t)strtoul(digits, NULL, 16);
+    }
+    return 1;
+}
+
+/* Not 0: a whole note. */
+static int read_note(const struct json *json, struct upload_note *note)
+{
+    const char *name, *version, *hash;
+    uint8_t bytes[8];
+
+    if (!json_get_text(json, "name", &name) || !json_get_u64(json, "size", &note->size) ||
+        !json_get_text(json, "version", &version) || !json_get_text(json, "hash", &hash) ||
+        !read_hex(version, bytes, sizeof(bytes)) || !read_hex(hash, note->hash, sizeof(note->hash)))
+        return 0;
+    note->version = strtoull(version, NULL, 16);
+    note->name = (char *)name;
+    return 1;
+}
+
+static stk_status read_notes(struct upload_notes *notes, const struct json *json,
+                             struct stk_error *err)
+{
+    const struct json *shards = json_member(json, "shards");
+    const char *source;
+    uint64_t version;
+    stk_status status = STK_OK;
+
+    if (!json_get_u64(json, "stoker_pack", &version) || version != 1 ||
+        !json_get_text(json, "source", &source) ||
+        !read_hex(source, notes->source, sizeof(notes->source)))
+        return STK_OK; /* nothing that we wrote */
+    (void)json_bool(json_member(json, "complete"), &notes->is_complete);
+    notes->is_there = 1;
+    for (size_t i = 0; i < json_count(shards) && !status; i++) {
+        struct upload_note note = {0};
+        if (read_note(json_item(shards, i), &note))
+            status = upload_notes_add(notes, &note, err);
+    }
+    return status;
+}
+
+/* --- at the site ----------------------------------------------------------------------------- */
+
+static stk_status notes_name(struct text *to, const char *prefix, struct stk_error *err)
+{
+    text_format(to, ".stoker/%s.pack.json", prefix);
+    return to->failed ? fail_memory(err, to->len) : STK_OK;
+}
+
+stk_status upload_notes_read(struct upload_notes *notes, struct upload_place *place,
+                             const char *prefix, struct stk_error *err)
+{
+    struct text name = {0}, text = {0};
+    struct json *json = NULL;
+    stk_status status = notes_name(&name, prefix, err);
+
+    if (!status)
+        status = upload_place_get(place, name.data, NOTES_MOST, &text, err);
+    if (status == STK_NOT_FOUND || (!status && !text.len)) {
+        status = STK_OK;
+    } else if (!status && !json_parse(&json, text.data, text.len, NULL)) {
+        status = read_notes(notes, json, err);
+    }
+    json_free(json);
+    text_free(&text);
+    text_free(&name);
+    return status;
+}
+
+stk_status upload_notes_write(const struct upload_notes *notes, struct upload_place *place,
+                              const char *prefix, struct stk_error *err)
+{
+    struct text name = {0}, text = {0};
+    stk_status status = notes_name(&name, prefix, err);
+
+    upload_notes_text(notes, &text);
+    if (!status && text.failed)
+        status = fail_memory(err, text.len);
+    if (!status)
+        status = upload_place_put(place, name.data, &text, err);
+    text_free(&text);
+    text_free(&name);
+    return status;
+}
