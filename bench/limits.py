@@ -10,6 +10,8 @@ BUILD = ROOT / "build" / "bench"
 LIBRARIES = {
     "limit_jpeg": ["-ljpeg"],
     "limit_audio": ["-lsndfile"],
+    "limit_http": ["-lcurl"],
+    "limit_curl": ["-lcurl"],
     "limit_video": ["-lavformat", "-lavcodec", "-lavutil"],
 }
 

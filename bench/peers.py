@@ -28,6 +28,9 @@ PACKAGES = {
     "av": ["av"],
     "decord": ["decord"],
     "torchcodec": ["torchcodec", "torchcodec==0.11.1"],
+    "s3fs": ["s3fs"],
+    "boto3": ["boto3"],
+    "azure.storage.blob": ["azure-storage-blob"],
 }
 
 # mosaicml-streaming imports torchvision for its image sets. PyPI's torchvision is built for CUDA

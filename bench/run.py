@@ -26,6 +26,7 @@ NAMES = [
     "audio",
     "video",
     "watch",
+    "stores",
 ]
 
 # columns that some benchmarks have: key of a row, title, unit
