@@ -3,7 +3,10 @@
 
 python training.py --data data/streaming/shards
 python training.py --data 'data/streaming/shards/shard-{0000..0009}.tar' --epochs 10
+python training.py --data s3://bucket/shards/
+python training.py --data abfss://container@account.dfs.core.windows.net/shards/
 
+Only --data changes when the data moves; the batches stay the same ones (--digest shows it).
 Where there is a GPU, batches come out of the loader in its memory. Then the same loop runs once
 more over batches that are there already: nothing can be faster, and the stream is measured against
 it.
@@ -11,6 +14,7 @@ it.
 
 import argparse
 import copy
+import hashlib
 import itertools
 import json
 import pathlib
@@ -80,6 +84,15 @@ def measure_bound(model, rate, loader, steps):
     return {"samples_per_s": samples / took, "gpu_busy": watch.busy}
 
 
+def digest_of(loader):
+    """A hash of one epoch: every batch, in order."""
+    total = hashlib.sha256()
+    for x, y in loader:
+        total.update(x.cpu().numpy().tobytes())
+        total.update(y.cpu().numpy().tobytes())
+    return total.hexdigest()
+
+
 def describe(entry, epochs):
     words = (
         f"epoch {entry['epoch']}/{epochs}  loss {entry['loss']:.3f}  held-out accuracy "
@@ -89,11 +102,14 @@ def describe(entry, epochs):
     return words if entry["gpu_busy"] is None else f"{words}  GPU busy {entry['gpu_busy']:.1%}"
 
 
-def train(data, epochs=5, batch_size=32, classes=10, rate=3e-3, seed=0, device="auto"):
+def train(
+    data, epochs=5, batch_size=32, classes=10, rate=3e-3, seed=0, device="auto", digest=False
+):
     """Trains on 80 % of the data and returns the log: one entry an epoch."""
     torch.manual_seed(seed)
     training, held_out = open_data(data).split([0.8, 0.2], seed=seed)
-    loader = get_loader(training, batch_size, seed=seed, device=device)
+    # A global shuffle, so that large data is in the same order wherever it lies: see docs/stores.md
+    loader = get_loader(training, batch_size, seed=seed, device=device, order="global")
     device = loader.device
     judge = get_loader(held_out, batch_size, shuffle=False, device=device)
     model = make_model(classes).to(device)
@@ -116,6 +132,9 @@ def train(data, epochs=5, batch_size=32, classes=10, rate=3e-3, seed=0, device="
         log.append(entry)
         print(describe(entry, epochs), flush=True)
     result = {"device": device, "classes": classes, "epochs": log}
+    if digest:
+        result["digest"] = digest_of(get_loader(training, batch_size, seed=seed, order="global"))
+        print(f"digest of the first epoch: {result['digest']}")
     if device != "cpu":
         result["bound"] = bound = measure_bound(model, rate, loader, len(loader))
         best = max(entry["samples_per_s"] for entry in log)
@@ -138,6 +157,7 @@ def main():
     parser.add_argument("--rate", type=float, default=3e-3, help="learning rate (0.003)")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--device", default="auto", help="cpu, cuda, or a GPU where there is one")
+    parser.add_argument("--digest", action="store_true", help="hash the first epoch's batches")
     parser.add_argument("--results", type=pathlib.Path, default="results", help="folder (results)")
     options = vars(parser.parse_args())
     results = options.pop("results")
