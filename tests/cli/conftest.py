@@ -3,11 +3,17 @@
 import importlib.util
 import json
 import os
+import signal
 import subprocess
 import sys
 
 import pytest
 from places import BINARY
+
+# A shell that starts a job in the background has it ignore Ctrl-C, and so would every command that
+# a test starts and interrupts.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 class Command:
