@@ -263,7 +263,8 @@ static void hand_give(struct idle_split *split, const struct split_moment *momen
                       const struct process_line *line, double contention)
 {
     struct process_use use = process_use(line, moment->start, moment->end);
-    double delay = use.delay < 1 ? use.delay : 1;
+    /* A short moment of a long look: whoever hands over wants to run all the time. */
+    double delay = use.delay > 0 ? use.delay / (use.delay + use.ran) : 0;
     double own = delay > 0 ? delay * split_foreign(split, moment->start, moment->end, use.ran) : 0;
     contention = own > contention ? own : contention;
     const struct split_part parts[] = {{CAUSE_CONTENTION, contention, NULL, SIDE_ALL},
