@@ -165,6 +165,30 @@ install_package()
     changed=1
 }
 
+# --- Azurite
+
+# Azure's own emulator, for tests. It is an npm package: where npm or its registry is not to be had,
+# Azure is tested against an imitation alone.
+AZURITE=3.37.0
+
+install_azurite()
+{
+    local stamp=.venv-azurite/.version
+    [ "$(cat $stamp 2> /dev/null)" = $AZURITE ] && return
+    if ! command -v npm > /dev/null; then
+        say "there is no npm here: Azure is tested against an imitation, not against Azurite"
+        return
+    fi
+    say "installing with npm into .venv-azurite: azurite@$AZURITE"
+    if timeout 300 npm install --prefix .venv-azurite --no-audit --no-fund --loglevel=error \
+        azurite@$AZURITE < /dev/null > /dev/null; then
+        echo $AZURITE > $stamp
+        changed=1
+    else
+        say "npm could not install it: those tests are skipped"
+    fi
+}
+
 # ---
 
 missing=()
@@ -187,6 +211,7 @@ all)
     check_python
     make_venv
     install_package
+    install_azurite
     [ $changed = 1 ] || say "everything is there"
     ;;
 *) die "usage: tools/setup.sh [check | all]" ;;
