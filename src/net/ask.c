@@ -3,6 +3,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/condition.h"
 #include "net/credentials.h"
 
 #define POLL_NS 100000000
@@ -22,35 +23,19 @@ static void ask_done(struct web_request *request)
     pthread_mutex_unlock(&asking->lock);
 }
 
-static void wait_a_little(struct asking *asking)
-{
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += POLL_NS;
-    if (until.tv_nsec >= 1000000000) {
-        until.tv_nsec -= 1000000000;
-        until.tv_sec++;
-    }
-    pthread_cond_timedwait(&asking->changed, &asking->lock, &until);
-}
-
 /* Returns when the web is done with it. Not 0: the patience ended. */
 static int ask_once(struct net *net, struct web_request *request)
 {
     struct asking asking = {.lock = PTHREAD_MUTEX_INITIALIZER};
     struct net_patience patience = net_patience();
-    pthread_condattr_t monotonic;
     int gave_up = 0;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&asking.changed, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    condition_init(&asking.changed);
     request->done = ask_done;
     request->owner = &asking;
     web_start(net_web(net), request);
     pthread_mutex_lock(&asking.lock);
     while (!asking.over) {
-        wait_a_little(&asking);
+        condition_wait(&asking.changed, &asking.lock, clock_now() + POLL_NS);
         if (asking.over || gave_up || !patience.is_over || !patience.is_over(patience.user))
             continue;
         gave_up = 1;

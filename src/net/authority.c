@@ -73,6 +73,8 @@ stk_status authority_parse(struct authority *out, const char *url, struct stk_er
 
 int authority_is_loopback(const struct authority *authority)
 {
-    return !strcmp(authority->name, "localhost") || !strcmp(authority->name, "[::1]") ||
-           !strncmp(authority->name, "127.", 4);
+    const char *name = authority->name;
+    /* Digits and dots alone: 127.0.0.1.example.com is a host of anybody's. */
+    return !strcmp(name, "localhost") || !strcmp(name, "[::1]") ||
+           (!strncmp(name, "127.", 4) && !name[strspn(name, "0123456789.")]);
 }

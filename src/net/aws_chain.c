@@ -91,14 +91,19 @@ static stk_status file_find(const struct search *search, const struct ini *file,
     return STK_OK;
 }
 
+/* A profile that signs for another one's role is asked alone: the environment is not its own. */
+enum whose { THE_CHAINS, A_SOURCES };
+
 /* A token in a file and a role: from the environment, or from a profile. */
 static stk_status web_identity_find(const struct search *search, const char *profile,
-                                    struct secret *out, struct stk_error *err)
+                                    enum whose whose, struct secret *out, struct stk_error *err)
 {
     const struct aws_config *config = &search->config;
-    const char *file = aws_env_get(config->env, AWS_WEB_IDENTITY_TOKEN_FILE);
-    const char *arn = aws_env_get(config->env, AWS_ROLE_ARN);
-    const char *session = aws_env_get(config->env, AWS_ROLE_SESSION_NAME);
+    const struct aws_env *env = config->env;
+    int is_chains = whose == THE_CHAINS;
+    const char *file = is_chains ? aws_env_get(env, AWS_WEB_IDENTITY_TOKEN_FILE) : "";
+    const char *arn = is_chains ? aws_env_get(env, AWS_ROLE_ARN) : "";
+    const char *session = is_chains ? aws_env_get(env, AWS_ROLE_SESSION_NAME) : "";
     char path[1024];
     struct aws_role role = {0};
     if (*file)
@@ -137,10 +142,12 @@ static stk_status sso_find(const struct search *search, const char *profile, str
 {
     char value[256];
     const struct aws_config *config = &search->config;
-    if (!aws_config_get(config, profile, "sso_session", value, sizeof(value)) &&
+    int is_login = aws_config_get(config, profile, "login_session", value, sizeof(value));
+    if (!is_login && !aws_config_get(config, profile, "sso_session", value, sizeof(value)) &&
         !aws_config_get(config, profile, "sso_start_url", value, sizeof(value)))
         return STK_NOT_FOUND;
-    fail(err, STK_DENIED, "profile %.100s uses SSO, which is not asked here", profile);
+    fail(err, STK_DENIED, "profile %.100s uses %s, which is not asked here", profile,
+         is_login ? "`aws login`" : "SSO");
     fail_remedy(err,
                 "eval \"$(aws configure export-credentials --profile %.60s --format env)\", or a "
                 "credential_process that calls it",
@@ -149,11 +156,11 @@ static stk_status sso_find(const struct search *search, const char *profile, str
 }
 
 /* What a profile itself offers: web identity, SSO, credentials file, process, config file. */
-static stk_status profile_find(const struct search *search, const char *profile, struct secret *out,
-                               struct stk_error *err)
+static stk_status profile_find(const struct search *search, const char *profile, enum whose whose,
+                               struct secret *out, struct stk_error *err)
 {
     const struct aws_config *config = &search->config;
-    stk_status status = web_identity_find(search, profile, out, err);
+    stk_status status = web_identity_find(search, profile, whose, out, err);
     if (status == STK_NOT_FOUND)
         status = sso_find(search, profile, err);
     if (status == STK_NOT_FOUND)
@@ -225,7 +232,7 @@ static stk_status role_source_find(const struct search *search, const char *prof
                     profile);
     if (has_role(search, source) && !has_keys(search, source))
         return role_find(search, source, depth + 1, out, err);
-    stk_status status = profile_find(search, source, out, err);
+    stk_status status = profile_find(search, source, A_SOURCES, out, err);
     if (status == STK_NOT_FOUND)
         return fail(err, STK_DENIED, "source_profile %.80s of profile %.80s has no credentials",
                     source, profile);
@@ -294,7 +301,7 @@ static stk_status chain_find(void *user, struct net *net, struct secret *out, st
         return status;
     status = role_find(&search, search.config.profile, 0, out, err);
     if (status == STK_NOT_FOUND)
-        status = profile_find(&search, search.config.profile, out, err);
+        status = profile_find(&search, search.config.profile, THE_CHAINS, out, err);
     if (status == STK_NOT_FOUND)
         status = aws_container_find(env, net, out, err);
     if (status == STK_NOT_FOUND)

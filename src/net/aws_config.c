@@ -52,11 +52,15 @@ const char *aws_env_get(const struct aws_env *env, enum aws_variable variable)
     return env->values[variable] ? env->values[variable] : "";
 }
 
-int aws_env_is_true(const struct aws_env *env, enum aws_variable variable)
+static int is_true(const char *value)
 {
-    const char *value = aws_env_get(env, variable);
     return !strcmp(value, "1") || !strcasecmp(value, "true") || !strcasecmp(value, "yes") ||
            !strcasecmp(value, "on");
+}
+
+int aws_env_is_true(const struct aws_env *env, enum aws_variable variable)
+{
+    return is_true(aws_env_get(env, variable));
 }
 
 /* Where a file is: by its variable, where "~" may stand for the home, else ~/.aws/NAME. */
@@ -151,6 +155,28 @@ void aws_config_region(const struct aws_config *config, char *out, size_t cap)
         snprintf(out, cap, "%s", region);
     else if (!aws_config_get(config, config->profile, "region", out, cap))
         snprintf(out, cap, "us-east-1");
+}
+
+int aws_config_is_true(const struct aws_config *config, enum aws_variable variable, const char *key)
+{
+    const char *told = aws_env_get(config->env, variable);
+    char value[16];
+    if (*told)
+        return is_true(told);
+    return aws_config_get(config, config->profile, key, value, sizeof(value)) && is_true(value);
+}
+
+const char *aws_region_suffix(const char *region)
+{
+    static const struct {
+        const char *prefix, *suffix;
+    } partitions[] = {{"cn-", "amazonaws.com.cn"},    {"eusc-", "amazonaws.eu"},
+                      {"us-iso-", "c2s.ic.gov"},      {"us-isob-", "sc2s.sgov.gov"},
+                      {"eu-isoe-", "cloud.adc-e.uk"}, {"us-isof-", "csp.hci.ic.gov"}};
+    for (size_t i = 0; i < sizeof(partitions) / sizeof(partitions[0]); i++)
+        if (!strncmp(region, partitions[i].prefix, strlen(partitions[i].prefix)))
+            return partitions[i].suffix;
+    return "amazonaws.com";
 }
 
 /* [services NAME] of the config file, which the profile's key "services" names. */

@@ -25,6 +25,7 @@
     X(CONTAINER_CREDENTIALS_FULL_URI)                                                              \
     X(CONTAINER_AUTHORIZATION_TOKEN)                                                               \
     X(CONTAINER_AUTHORIZATION_TOKEN_FILE)                                                          \
+    X(EC2_METADATA_V1_DISABLED)                                                                    \
     X(EC2_METADATA_DISABLED)                                                                       \
     X(EC2_METADATA_SERVICE_ENDPOINT)                                                               \
     X(EC2_METADATA_SERVICE_ENDPOINT_MODE)                                                          \
@@ -35,6 +36,9 @@
     X(ENDPOINT_URL)                                                                                \
     X(ENDPOINT_URL_S3)                                                                             \
     X(ENDPOINT_URL_STS)                                                                            \
+    X(USE_FIPS_ENDPOINT)                                                                           \
+    X(USE_DUALSTACK_ENDPOINT)                                                                      \
+    X(REQUEST_PAYER)                                                                               \
     X(IGNORE_CONFIGURED_ENDPOINT_URLS)                                                             \
     X(NO_SIGN_REQUEST)
 
@@ -74,6 +78,11 @@ int aws_config_get_from(const struct aws_config *config, const struct ini *file,
                         const char *profile, const char *key, char *out, size_t cap);
 /* AWS_REGION, AWS_DEFAULT_REGION, the profile's, else us-east-1. */
 void aws_config_region(const struct aws_config *config, char *out, size_t cap);
+/* A switch that the environment or the profile sets: AWS_USE_FIPS_ENDPOINT, use_fips_endpoint. */
+int aws_config_is_true(const struct aws_config *config, enum aws_variable variable,
+                       const char *key);
+/* What the names of AWS's hosts end with in a region: "amazonaws.com" in most. */
+const char *aws_region_suffix(const char *region);
 /* The endpoint of a service ("s3", "sts"): its variable, AWS_ENDPOINT_URL, the profile's. 0: none
  * is given. */
 int aws_config_endpoint(const struct aws_config *config, const char *service, char *out,

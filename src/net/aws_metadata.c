@@ -16,12 +16,12 @@ struct asker {
     struct ask patience;
 };
 
-/* They are near or not there at all: a second, twice, unless botocore's variables say otherwise. */
-static struct asker asker_of(const struct aws_env *env, struct net *net)
+/* They are near or not there at all: botocore's variables say how long they are waited for. */
+static struct asker asker_of(const struct aws_env *env, struct net *net, struct ask usual)
 {
     const char *timeout = aws_env_get(env, AWS_METADATA_SERVICE_TIMEOUT);
     const char *attempts = aws_env_get(env, AWS_METADATA_SERVICE_NUM_ATTEMPTS);
-    struct asker asker = {net, {.timeout_ms = 1000, .tries = 2}};
+    struct asker asker = {net, usual};
     uint64_t number;
     if (parse_u64(timeout, strlen(timeout), &number) && number && number <= 60)
         asker.patience.timeout_ms = (uint32_t)number * 1000;
@@ -31,7 +31,7 @@ static struct asker asker_of(const struct aws_env *env, struct net *net)
 }
 
 /* One question. STK_OK: *body has a good answer; STK_NOT_FOUND: it was refused, *http_status says
- * how; else none came. */
+ * how, or it was heard and not answered in time (0); else nobody is there. */
 static stk_status question(const struct asker *asker, enum web_method method, const char *url,
                            const struct web_header *header, struct text *body, int *http_status)
 {
@@ -47,6 +47,8 @@ static stk_status question(const struct asker *asker, enum web_method method, co
     stk_status status = ask_now(asker->net, &asker->patience, request, body);
     *http_status = request->answer.status;
     if (!status && (*http_status < 200 || *http_status > 299))
+        status = STK_NOT_FOUND;
+    if (status == STK_IO && request->answer.failure == WEB_LATE && request->answer.connected_ns)
         status = STK_NOT_FOUND;
     web_answer_free(&request->answer);
     memory_free(request);
@@ -117,7 +119,8 @@ stk_status aws_container_find(const struct aws_env *env, struct net *net, struct
         status = container_token(env, &token, err);
     if (status)
         goto done;
-    struct asker asker = asker_of(env, net);
+    /* A container whose variables are set has a server, however busy. */
+    struct asker asker = asker_of(env, net, (struct ask){.timeout_ms = 2000, .tries = 3});
     struct web_header header = {"Authorization", token.data};
     status = question(&asker, WEB_GET, url, &header, &body, &http_status);
     if (status == STK_CANCELLED || status == STK_MEMORY)
@@ -146,7 +149,8 @@ static void instance_base(const struct aws_env *env, char *out, size_t cap)
         out[--length] = '\0';
 }
 
-/* The name of the instance's role, then its credentials, both with a session's token. */
+/* The name of the instance's role, then its credentials, both with a session's token, if there is
+ * one. */
 static stk_status instance_ask(const char *base, const struct asker *asker,
                                const struct web_header *token, struct secret *out,
                                struct text *body, int *http_status)
@@ -172,7 +176,17 @@ static stk_status instance_ask(const char *base, const struct asker *asker,
     return STK_OK;
 }
 
-/* IMDSv2. An instance without a role, and a machine that is none, have nothing. */
+/* Not 0: the server is there, and knows no sessions (IMDSv1), or their answers get lost on the way
+ * into a container. */
+static int may_go_without(const struct aws_env *env, stk_status status, int http_status)
+{
+    if (aws_env_is_true(env, AWS_EC2_METADATA_V1_DISABLED))
+        return 0;
+    return status == STK_NOT_FOUND &&
+           (http_status == 403 || http_status == 404 || http_status == 405 || !http_status);
+}
+
+/* IMDSv2, else v1. An instance without a role, and a machine that is none, have nothing. */
 stk_status aws_instance_find(const struct aws_env *env, struct net *net, struct secret *out,
                              struct stk_error *err)
 {
@@ -182,10 +196,14 @@ stk_status aws_instance_find(const struct aws_env *env, struct net *net, struct 
     int http_status = 0;
     if (aws_env_is_true(env, AWS_EC2_METADATA_DISABLED))
         return STK_NOT_FOUND;
-    struct asker asker = asker_of(env, net);
+    struct asker asker = asker_of(env, net, (struct ask){.timeout_ms = 1000, .tries = 2});
     instance_base(env, base, sizeof(base));
     snprintf(url, sizeof(url), "%s/latest/api/token", base);
     stk_status status = question(&asker, WEB_PUT, url, &lifetime, &token, &http_status);
+    if (status && may_go_without(env, status, http_status)) {
+        secret_text_free(&token);
+        status = STK_OK;
+    }
     if (!status) {
         struct web_header header = {"x-aws-ec2-metadata-token", token.data};
         status = instance_ask(base, &asker, &header, out, &body, &http_status);

@@ -14,6 +14,8 @@
 #include "net/sigv4.h"
 #include "net/xml.h"
 
+#define MOST_SKEW_S 240 /* AWS allows 300 or 900 */
+
 static const struct ask patience = {.timeout_ms = 10000, .tries = 3};
 
 static void add_field(struct text *body, const char *name, const char *value)
@@ -70,8 +72,9 @@ static stk_status write_url(const struct aws_config *config, const char *region,
     char endpoint[512];
     struct authority authority;
     if (!aws_config_endpoint(config, "sts", endpoint, sizeof(endpoint))) {
-        text_format(url, "https://sts.%s.amazonaws.com%s/", region,
-                    strncmp(region, "cn-", 3) ? "" : ".cn");
+        int is_fips = aws_config_is_true(config, AWS_USE_FIPS_ENDPOINT, "use_fips_endpoint");
+        text_format(url, "https://sts%s.%s.%s/", is_fips ? "-fips" : "", region,
+                    aws_region_suffix(region));
         return STK_OK;
     }
     stk_status status = authority_parse(&authority, endpoint, err);
@@ -80,8 +83,9 @@ static stk_status write_url(const struct aws_config *config, const char *region,
     return status;
 }
 
+/* ahead_s: the server's clock less ours. */
 static stk_status write_request(const struct aws_config *config, const struct aws_role *role,
-                                struct site_made *made, struct stk_error *err)
+                                int64_t ahead_s, struct site_made *made, struct stk_error *err)
 {
     char region[64], payload[65];
     uint8_t hash[32];
@@ -99,7 +103,7 @@ static stk_status write_request(const struct aws_config *config, const struct aw
     if (status)
         return fail(err, status, "a request cannot be signed");
     digest_hex(hash, sizeof(hash), payload);
-    struct sigv4 how = {region, "sts", payload, (int64_t)time(NULL), NULL};
+    struct sigv4 how = {region, "sts", payload, (int64_t)time(NULL) + ahead_s, NULL};
     return sigv4_sign(made, role->source, &how, err);
 }
 
@@ -159,18 +163,22 @@ static stk_status judge(const struct aws_role *role, const struct web_answer *we
     return STK_DENIED;
 }
 
-stk_status aws_role_assume(const struct aws_config *config, struct net *net,
-                           const struct aws_role *role, struct secret *out, struct stk_error *err)
+/* *ahead_s: as write_request's; set where a refusal shows that our clock is wrong. */
+static stk_status assume(const struct aws_config *config, struct net *net,
+                         const struct aws_role *role, int64_t *ahead_s, struct secret *out,
+                         struct stk_error *err)
 {
     struct site_made *made = memory_zero(1, sizeof(*made));
     struct text body = {0};
     if (!made)
         return fail_memory(err, sizeof(*made));
-    stk_status status = write_request(config, role, made, err);
+    stk_status status = write_request(config, role, *ahead_s, made, err);
     if (status)
         goto done;
     status = ask_now(net, &patience, &made->request, &body);
     const struct web_answer *answer = &made->request.answer;
+    if (status == STK_OK && answer->status >= 400 && answer->date_s && role->source)
+        *ahead_s = answer->date_s - (int64_t)time(NULL);
     if (status == STK_OK)
         status = judge(role, answer, &body, out, err);
     else
@@ -181,5 +189,15 @@ done:
     site_made_reset(made);
     memory_free(made);
     secret_text_free(&body);
+    return status;
+}
+
+stk_status aws_role_assume(const struct aws_config *config, struct net *net,
+                           const struct aws_role *role, struct secret *out, struct stk_error *err)
+{
+    int64_t ahead_s = 0;
+    stk_status status = assume(config, net, role, &ahead_s, out, err);
+    if (status == STK_DENIED && (ahead_s > MOST_SKEW_S || ahead_s < -MOST_SKEW_S))
+        status = assume(config, net, role, &ahead_s, out, err); /* by the server's clock */
     return status;
 }

@@ -27,7 +27,8 @@ static int read_offset(const char *text, int64_t *offset_s)
         text += 1 + strspn(text + 1, "0123456789");
     if (!*text || !strcmp(text, "Z"))
         return 1;
-    if ((*text != '+' && *text != '-') || sscanf(text + 1, "%2u:%2u", &hours, &minutes) != 2)
+    if ((*text != '+' && *text != '-') || (sscanf(text + 1, "%2u:%2u", &hours, &minutes) != 2 &&
+                                           sscanf(text + 1, "%2u%2u", &hours, &minutes) != 2))
         return 0;
     *offset_s = ((int64_t)hours * 60 + minutes) * (*text == '-' ? -60 : 60);
     return 1;
@@ -40,8 +41,9 @@ int64_t aws_time_read(const char *text)
     int length = 0;
     int64_t offset_s = 0;
     char name[4];
-    if (sscanf(text, "%4u-%2u-%2uT%2u:%2u:%2u%n", &year, &month, &day, &hour, &minute, &second,
-               &length) == 6) {
+    /* Programs that print credentials write a blank for the T, too, as Python does. */
+    if (sscanf(text, "%4u-%2u-%2u%*1[T ]%2u:%2u:%2u%n", &year, &month, &day, &hour, &minute,
+               &second, &length) == 6) {
         if (!read_offset(text + length, &offset_s))
             return 0;
     } else if (sscanf(text, "%*3[A-Za-z], %2u %3[A-Za-z] %4u %2u:%2u:%2u GMT", &day, name, &year,

@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "base/parse.h"
 #include "net/digest.h"
+#include "net/escape.h"
 #include "net/xml.h"
 
 /* --- blocks' ids ----------------------------------------------------------------------------- */
@@ -63,6 +64,7 @@ struct blob {
     struct text name, etag;
     uint64_t size;
     int is_folder, is_prefix, has_size;
+    int is_encoded; /* the name that is being read is, with percents */
 };
 
 static void blob_begin(struct blob *blob, int is_prefix)
@@ -73,10 +75,14 @@ static void blob_begin(struct blob *blob, int is_prefix)
     blob->is_folder = blob->is_prefix = is_prefix;
 }
 
-static void set_text(struct text *to, const struct xml *xml)
+/* 0: it is wrongly escaped. */
+static int set_name(struct blob *blob, const struct xml *xml)
 {
-    to->len = 0;
-    text_add(to, xml->text, xml->text_length);
+    blob->name.len = 0;
+    if (blob->is_encoded)
+        return !escape_decode(&blob->name, xml->text, xml->text_length);
+    text_add(&blob->name, xml->text, xml->text_length);
+    return 1;
 }
 
 /* Lists write the ETag bare; reads write it in quotes. */
@@ -94,14 +100,15 @@ static int is_true(const struct xml *xml)
     return !strcmp(xml->text, "true") || !strcmp(xml->text, "True");
 }
 
-/* The text of an element inside a Blob, a BlobPrefix or a Block. parent: what it lies in. */
+/* The text of an element inside a Blob, a BlobPrefix or a Block. parent: what it lies in. 0: it is
+ * not what it must be. */
 static int blob_text(struct blob *blob, const struct xml *xml, const char *element,
                      const char *parent)
 {
     int is_property = !strcmp(parent, "Properties");
 
     if (!strcmp(element, "Name") && strcmp(parent, "Metadata")) {
-        set_text(&blob->name, xml);
+        return set_name(blob, xml);
     } else if (is_property && !strcmp(element, "Content-Length")) {
         blob->has_size = 1;
         return parse_u64(xml->text, xml->text_length, &blob->size);
@@ -164,6 +171,7 @@ static stk_status list_event(enum xml_event event, const struct xml *xml,
             return bad_list("it is no list of blobs", err);
         if (is_blob(xml->name, &is_prefix))
             blob_begin(blob, is_prefix);
+        blob->is_encoded = xml->is_encoded;
         elements_push(open, xml->name);
     } else if (event == XML_CLOSE) {
         open->depth--;
@@ -175,7 +183,7 @@ static stk_status list_event(enum xml_event event, const struct xml *xml,
         return page->token ? STK_OK : fail_memory(err, xml->text_length);
     } else if (open->depth > 2 &&
                !blob_text(blob, xml, elements_top(open, 0), elements_top(open, 1))) {
-        return bad_list("a blob whose length is no number", err);
+        return bad_list("a blob whose length is no number, or whose name is wrongly escaped", err);
     }
     return STK_OK;
 }

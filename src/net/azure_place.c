@@ -182,7 +182,7 @@ static int is_plain(const char *name, size_t length, const char *more)
 static stk_status split(const char *uri, struct parts *parts, struct stk_error *err)
 {
     memset(parts, 0, sizeof(*parts));
-    if (!strncmp(uri, "az://", 5))
+    if (!strncasecmp(uri, "az://", 5))
         split_short(uri + 5, parts);
     else
         split_long(behind_scheme(uri), parts);
@@ -215,11 +215,26 @@ static void usual_endpoint(const struct parts *parts, struct text *to)
     }
 }
 
+static int is_azures(const char *host, size_t length)
+{
+    static const char *const suffixes[] = {".core.windows.net",       ".core.chinacloudapi.cn",
+                                           ".core.usgovcloudapi.net", ".core.cloudapi.de",
+                                           ".storage.azure.net",      ".fabric.microsoft.com"};
+
+    for (size_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++) {
+        size_t suffix = strlen(suffixes[i]);
+        if (length > suffix && !strncasecmp(host + length - suffix, suffixes[i], suffix))
+            return 1;
+    }
+    return 0;
+}
+
 /* --- all together ---------------------------------------------------------------------------- */
 
-static stk_status choose_endpoint(const struct parts *parts, const char *account, struct text *to,
-                                  struct stk_error *err)
+static stk_status choose_endpoint(const struct parts *parts, struct azure_place *place,
+                                  struct text *to, struct stk_error *err)
 {
+    const char *account = place->account;
     const char *string = azure_variable("AZURE_STORAGE_CONNECTION_STRING");
     const char *endpoint = azure_variable("AZURE_STORAGE_SERVICE_ENDPOINT");
     const char *named = azure_variable("AZURE_STORAGE_ACCOUNT");
@@ -230,15 +245,18 @@ static stk_status choose_endpoint(const struct parts *parts, const char *account
         fail_remedy(err, "it needs AccountName=... or BlobEndpoint=...");
         return STK_USAGE;
     }
+    place->is_known = 1;
     /* One of another account says nothing about this one. */
-    if (string && !strcmp(found, account))
+    if (string && !strcmp(found, account)) {
         connection_endpoint(string, account, to);
-    else if (endpoint &&
-             ((named && !strcmp(named, account)) ||
-              (endpoint_account(endpoint, strlen(endpoint), found) && !strcmp(found, account))))
+    } else if (endpoint &&
+               ((named && !strcmp(named, account)) ||
+                (endpoint_account(endpoint, strlen(endpoint), found) && !strcmp(found, account)))) {
         text_format(to, "%s", endpoint);
-    else
+    } else {
         usual_endpoint(parts, to);
+        place->is_known = to->data && is_azures(to->data, to->len);
+    }
     while (to->len && to->data[to->len - 1] == '/')
         to->data[--to->len] = 0;
     return to->failed ? fail_memory(err, to->len) : STK_OK;
@@ -285,7 +303,7 @@ stk_status azure_place_new(struct azure_place **out, const char *uri, size_t *si
     if (!place->account || !place->container)
         status = fail_memory(err, parts.container_length);
     if (!status)
-        status = choose_endpoint(&parts, place->account, &endpoint, err);
+        status = choose_endpoint(&parts, place, &endpoint, err);
     if (!status)
         place->endpoint = memory_text(endpoint.data, endpoint.len);
     if (!status)

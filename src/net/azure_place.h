@@ -19,6 +19,8 @@ struct azure_place {
     char *host;       /* "ACCOUNT.blob.core.windows.net:443" */
     const char *path; /* in endpoint: "" or "/devstoreaccount1" */
     int is_private;   /* https, or a host of this machine: tokens may be sent there */
+    int is_known;     /* Azure's own, or named by a variable: a URI alone must not be able to send
+                       * tokens and shared access signatures to anybody's host */
     /* What this machine's clock is behind the service's, in seconds; set from a refused answer. */
     _Atomic int64_t clock_behind_s;
 };

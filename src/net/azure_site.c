@@ -229,6 +229,8 @@ static stk_status write_call(struct writing *writing, const struct site_call *ca
         add_list_query(writing, call);
         return STK_OK;
     case SITE_PARTS:
+        if (call->is_prefix)
+            break;
         request->method = WEB_GET;
         add_query(writing, "blocklisttype", "uncommitted");
         add_query(writing, "comp", "blocklist");
@@ -302,8 +304,23 @@ static stk_status sign_with_token(struct writing *writing, const struct secret *
     return STK_OK;
 }
 
+/* Whoever gets a token or a shared access signature can use it himself; a key never leaves. */
+static stk_status check_host(const struct azure_place *place, const struct secret *secret,
+                             struct stk_error *err)
+{
+    if (place->is_known || !secret || (secret->kind != SECRET_SAS && secret->kind != SECRET_BEARER))
+        return STK_OK;
+    fail(err, STK_DENIED, "%s is no host of Azure Storage: no token is sent there", place->host);
+    fail_remedy(err, "if it is one of yours, name it: AZURE_STORAGE_SERVICE_ENDPOINT=https://HOST");
+    return STK_DENIED;
+}
+
 static stk_status sign(struct writing *writing, const struct secret *secret, struct stk_error *err)
 {
+    stk_status status = check_host(writing->place, secret, err);
+
+    if (status)
+        return status;
     switch (secret ? secret->kind : SECRET_NONE) {
     case SECRET_SHARED_KEY:
         return sign_with_key(writing, secret, err);
@@ -399,7 +416,7 @@ static void azure_read_upload(struct site *site, const struct site_call *call,
     snprintf(upload, 256, "\"%s\"", hex);
 }
 
-static const char *const schemes[] = {"az", "abfss", "abfs", "wasbs", NULL};
+static const char *const schemes[] = {"az", "abfss", "abfs", "wasbs", "wasb", NULL};
 
 const struct site_ops azure_site = {
     .schemes = schemes,

@@ -179,7 +179,7 @@ static stk_status from_metadata(struct net *net, struct secret *out, struct stk_
     stk_status status = ask_identity(net, &identity, out, err);
 
     /* Not a machine of Azure's, or one without an identity (status 400): the next may know. */
-    return status == STK_MEMORY ? status : STK_OK;
+    return status == STK_MEMORY || status == STK_CANCELLED ? status : STK_OK;
 }
 
 static stk_status from_identity(struct net *net, struct secret *out, struct stk_error *err)

@@ -64,6 +64,21 @@ int secret_text_reserve(struct text *text, size_t cap)
     return 1;
 }
 
+int secret_text_room(struct text *text, size_t more)
+{
+    struct text larger = {0};
+    if (text->failed || more < text->cap - text->len)
+        return !text->failed;
+    if (!secret_text_reserve(&larger, 2 * text->cap + more + 1)) {
+        text->failed = 1;
+        return 0;
+    }
+    text_add(&larger, text->data ? text->data : "", text->len);
+    secret_text_free(text);
+    *text = larger;
+    return 1;
+}
+
 void secret_text_free(struct text *text)
 {
     secret_wipe(text->data, text->cap);

@@ -65,6 +65,9 @@ void secret_pages_free(void *pages, size_t size);
 void secret_wipe(void *data, size_t length);
 /* Room for cap bytes in an empty text, so that growing leaves no copies behind. 0: no memory. */
 int secret_text_reserve(struct text *text, size_t cap);
+/* Room for `more` bytes behind what a text holds; memory that it leaves is wiped. 0: none, and the
+ * text has failed. */
+int secret_text_room(struct text *text, size_t more);
 void secret_text_free(struct text *text); /* wipes and frees a text that held a secret */
 /* A whole small file, in memory that no growing leaves behind. *out is empty before. */
 STK_CHECK stk_status secret_file_read(struct text *out, const char *path, struct stk_error *err);

@@ -100,6 +100,8 @@ stk_status gs_jwt_add(struct text *to, const struct gs_claim *claim, struct stk_
         status = fail_memory(err, text.len);
     else if (sign(key, &text, signature, &length))
         status = fail(err, STK_CORRUPT, "private_key cannot sign");
+    if (!status && !secret_text_room(to, text.len + 2 * length))
+        status = fail_memory(err, text.len);
     if (!status) {
         text_add(to, text.data, text.len);
         text_add(to, ".", 1);

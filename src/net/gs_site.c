@@ -67,7 +67,7 @@ static stk_status gs_open(struct site *site, const char *uri, size_t *site_lengt
     snprintf(place->bucket, sizeof(place->bucket), "%.*s", (int)length, bucket);
     snprintf(place->origin, sizeof(place->origin), "%s", authority.origin);
     snprintf(place->region, sizeof(place->region), "auto");
-    place->path_style = 1;
+    place->path_style = place->is_google = 1;
     snprintf(host, sizeof(host), "%s:%u", authority.name, authority.port);
     site->host = memory_text(host, strlen(host));
     site->uri = memory_text(uri, *site_length);
@@ -76,32 +76,13 @@ static stk_status gs_open(struct site *site, const char *uri, size_t *site_lengt
     return gs_share_credentials(site, service, err);
 }
 
-/* "Only where it is not there" is said in Google's own way. */
-static stk_status gs_make(struct site *site, const struct site_call *call,
-                          const struct secret *secret, struct site_made *made,
-                          struct stk_error *err)
-{
-    struct site_call plain = *call;
-    stk_status status;
-
-    plain.only_new = 0;
-    status = s3_make(site, &plain, secret, made, err);
-    if (status || !call->only_new || (call->verb != SITE_PUT && call->verb != SITE_FINISH))
-        return status;
-    struct text *value = site_header(made, "x-goog-if-generation-match");
-    if (!value)
-        return fail_memory(err, 0);
-    text_format(value, "0");
-    return site_made_finish(made, err);
-}
-
 static const char *const schemes[] = {"gs", NULL};
 
 const struct site_ops gs_site = {
     .schemes = schemes,
     .open = gs_open,
     .close = s3_close,
-    .make = gs_make,
+    .make = s3_make,
     .read_page = s3_read_page,
     .read_trouble = s3_read_trouble,
     .read_upload = s3_read_upload,

@@ -163,10 +163,12 @@ static stk_status take_subject(struct look *look, const struct json *source,
     }
     if (json_parse(&json, text->data, text->len, NULL))
         return fail(look->err, STK_DENIED, "the source of credentials gave what is no JSON");
-    if (json_get_text(json, name, &value))
+    if (json_get_text(json, name, &value)) {
         text_format(subject, "%s", value);
-    else
+        secret_wipe((char *)value, strlen(value)); /* it is the document's, which ends here */
+    } else {
         status = fail(look->err, STK_DENIED, "the source of credentials gave no %.60s", name);
+    }
     json_free(json);
     return status;
 }

@@ -9,6 +9,7 @@
 #include "net/digest.h"
 #include "net/netrc.h"
 #include "net/site.h"
+#include "net/uri_secret.h"
 
 static const char *const schemes[] = {"http", "https", NULL};
 
@@ -99,36 +100,12 @@ done:
     return status;
 }
 
-/* Queries that hold a signature would end up in indexes and messages. */
-static stk_status check_query(const char *key, struct stk_error *err)
-{
-    static const char *const secrets[] = {
-        "X-Amz-Signature=", "X-Amz-Credential=", "Signature=", "X-Goog-Signature=", "sig=",
-        "access_token="};
-    const char *query = strchr(key, '?');
-    for (size_t i = 0; query && i < sizeof(secrets) / sizeof(secrets[0]); i++) {
-        for (const char *at = query; (at = strcasestr(at, secrets[i])); at++) {
-            if (at[-1] != '?' && at[-1] != '&')
-                continue;
-            fail(err, STK_USAGE,
-                 "the URL holds a signature, which is refused: it would show in "
-                 "messages and indexes");
-            fail_remedy(err, "use s3://, az:// or gs:// with credentials; STOKER_HTTP_TOKEN or "
-                             "~/.netrc for other servers");
-            return STK_USAGE;
-        }
-    }
-    return STK_OK;
-}
-
 static stk_status http_open(struct site *site, const char *uri, size_t *site_length,
                             struct stk_error *err)
 {
     struct authority authority;
     char host[288];
     stk_status status = authority_parse(&authority, uri, err);
-    if (!status)
-        status = check_query(uri + authority.length, err);
     if (status)
         return status;
     *site_length = authority.length;
@@ -189,7 +166,7 @@ static stk_status http_make(struct site *site, const struct site_call *call,
         fail_remedy(err, "write to a folder, to s3:// or to az://");
         return STK_UNSUPPORTED;
     }
-    status = check_query(call->key, err);
+    status = uri_secret_refuse(call->key, err);
     if (status)
         return status;
     made->request.method = call->verb == SITE_STAT ? WEB_HEAD : WEB_GET;

@@ -86,7 +86,8 @@ void net_configure(const struct net_settings *settings)
 
 static stk_status read_environment(struct net_settings *settings, struct stk_error *err)
 {
-    static const char *const names[] = {"STOKER_CA", "CURL_CA_BUNDLE", "SSL_CERT_FILE", NULL};
+    static const char *const names[] = {"STOKER_CA",      "AWS_CA_BUNDLE", "REQUESTS_CA_BUNDLE",
+                                        "CURL_CA_BUNDLE", "SSL_CERT_FILE", NULL};
     if (!settings->ca[0]) {
         const char *ca = NULL;
         for (int i = 0; names[i] && !(ca && ca[0]); i++)

@@ -33,7 +33,8 @@ struct fetch_world;
 struct fetch_world *net_fetch_world(struct net *net);
 
 /* What everything remote is limited by. Set before the first net_take (NULL: from the environment:
- * STOKER_CA, else CURL_CA_BUNDLE, SSL_CERT_FILE; STOKER_TIMEOUT in seconds). */
+ * STOKER_CA, else AWS_CA_BUNDLE, REQUESTS_CA_BUNDLE, CURL_CA_BUNDLE, SSL_CERT_FILE; STOKER_TIMEOUT
+ * in seconds). What is 0 or "" comes from there, too. */
 struct net_settings {
     char ca[1024];      /* "" : the system's certificates */
     uint32_t timeout_s; /* how long one range, list or stat may take with all its retries; 60 */

@@ -4,6 +4,7 @@
 
 #include "base/fail.h"
 #include "base/memory.h"
+#include "net/aws_config.h"
 #include "net/digest.h"
 #include "net/escape.h"
 #include "net/s3_place.h"
@@ -40,8 +41,8 @@ void s3_add_origin(struct text *url, const struct s3_place *place, const char *r
     char aws[128];
     const char *origin = place->origin;
     if (!*origin) {
-        snprintf(aws, sizeof(aws), "https://s3.%s.amazonaws.com%s", region,
-                 strncmp(region, "cn-", 3) ? "" : ".cn");
+        snprintf(aws, sizeof(aws), "https://%s.%s.%s", place->service, region,
+                 aws_region_suffix(region));
         origin = aws;
     }
     if (place->path_style) {
@@ -197,8 +198,33 @@ static stk_status sign(struct site_made *made, struct moment *moment, const stru
     return sigv4_sign(made, secret, &how, err);
 }
 
+/* Google says it in a way of its own, and takes no x-goog- beside the x-amz- of a signature. */
+static void add_only_new(const struct s3_place *place, const struct secret *secret,
+                         struct site_made *made)
+{
+    if (!place->is_google)
+        add_header(made, "If-None-Match", "*");
+    else if (secret && secret->kind == SECRET_AWS)
+        add_header(made, "x-amz-if-generation-match", "0");
+    else
+        add_header(made, "x-goog-if-generation-match", "0");
+}
+
+/* The store compares what comes with it, and buckets with object lock take nothing without. All who
+ * speak S3 know this one, for whole objects and for parts; x-amz-checksum- has to be said when an
+ * upload begins, too, and not all do. A system that refuses MD5 sends none. */
+static void add_hash(struct site_made *made, const struct site_call *call)
+{
+    uint8_t md5[16];
+    if (digest_md5(call->send, (size_t)call->send_length, md5))
+        return;
+    struct text *to = site_header(made, "Content-MD5");
+    if (to)
+        digest_base64(to, md5, sizeof(md5));
+}
+
 static void write_call(const struct s3_place *place, const struct site_call *call,
-                       struct site_made *made)
+                       const struct secret *secret, struct site_made *made)
 {
     struct web_request *request = &made->request;
     request->method = method_of(call->verb);
@@ -213,13 +239,14 @@ static void write_call(const struct s3_place *place, const struct site_call *cal
     if (call->verb == SITE_PUT || call->verb == SITE_PART) {
         request->send = call->send;
         request->send_length = call->send_length;
+        add_hash(made, call);
     }
     if (call->verb == SITE_PUT || call->verb == SITE_BEGIN)
         add_header(made, "Content-Type", "application/octet-stream");
     if (call->verb == SITE_FINISH)
         add_header(made, "Content-Type", "application/xml");
     if (call->only_new && (call->verb == SITE_PUT || call->verb == SITE_FINISH))
-        add_header(made, "If-None-Match", "*");
+        add_only_new(place, secret, made);
     if (place->requester_pays)
         add_header(made, "x-amz-request-payer", "requester");
 }
@@ -231,7 +258,7 @@ stk_status s3_make(struct site *site, const struct site_call *call, const struct
     struct moment moment;
     moment_take(&moment, place);
     s3_add_origin(&made->url, place, moment.region);
-    write_call(place, call, made);
+    write_call(place, call, secret, made);
     stk_status status = site_made_finish(made, err);
     if (!status && secret)
         status = sign(made, &moment, secret, err);

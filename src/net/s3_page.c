@@ -91,7 +91,7 @@ static stk_status row_done(struct reading *reading, struct stk_error *err)
             return fail_memory(err, reading->name.len);
         if (!key || !*key)
             return bad_page(reading, "a name that is empty or wrongly escaped", err);
-        if (!is_list && strcmp(key, call->key))
+        if (!is_list && strncmp(key, call->key, strlen(call->key) + !call->is_prefix))
             return STK_OK; /* an upload of a longer name */
         struct site_entry entry = {.key = key,
                                    .size = row->size,

@@ -11,9 +11,11 @@ struct s3_place {
     char bucket[256];
     char origin[320]; /* "https://host:port" of an endpoint that was given, whatever the style; "" :
                          AWS's own, by region */
+    char service[24]; /* what AWS's own hosts begin with: "s3", "s3-fips", "s3.dualstack" */
     char base[256];   /* what the endpoint's path puts before all; "" or "/base" */
     int path_style;   /* origin/bucket/key instead of bucket.host/key */
     int requester_pays;
+    int is_google; /* an object that must be new is asked for in Google's words */
     pthread_mutex_t lock;
     char region[32];       /* lock */
     struct sigv4_key *key; /* lock; in memory that cores leave out. NULL: none is kept */

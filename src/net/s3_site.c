@@ -29,6 +29,8 @@ static stk_status take_bucket(struct s3_place *place, const char *uri, size_t *s
         why = "it names no bucket";
     else if (memchr(bucket, ':', length))
         why = "access points are not known here, buckets are";
+    else if (length > 6 && !memcmp(bucket + length - 6, "--x-s3", 6))
+        why = "directory buckets (S3 Express) are not known here";
     else if (memchr(bucket, '@', length) || memchr(bucket, '?', length))
         why = "a bucket's name has only letters, digits, dots, hyphens and underscores";
     else if (!secret_set(place->bucket, sizeof(place->bucket), bucket, length))
@@ -87,7 +89,13 @@ static stk_status take_place(struct site *site, struct s3_place *place,
     if (status)
         return status;
     aws_config_region(config, place->region, sizeof(place->region));
-    place->requester_pays = is_set("STOKER_S3_REQUESTER_PAYS");
+    snprintf(place->service, sizeof(place->service), "s3%s%s",
+             aws_config_is_true(config, AWS_USE_FIPS_ENDPOINT, "use_fips_endpoint") ? "-fips" : "",
+             aws_config_is_true(config, AWS_USE_DUALSTACK_ENDPOINT, "use_dualstack_endpoint")
+                 ? ".dualstack"
+                 : "");
+    const char *payer = aws_env_get(config->env, AWS_REQUEST_PAYER);
+    place->requester_pays = is_set("STOKER_S3_REQUESTER_PAYS") || !strcasecmp(payer, "requester");
     s3_add_origin(&url, place, place->region);
     status = url.failed ? fail_memory(err, 0) : authority_parse(&authority, url.data, err);
     text_free(&url);

@@ -131,7 +131,18 @@ static int is_region(const char *region)
     return length && !region[length];
 }
 
-/* A bucket that lies elsewhere: from now on it is asked for there. */
+/* Takes a region over; 0: it is the place's already. */
+static int take_region(struct s3_place *place, const char *region)
+{
+    pthread_mutex_lock(&place->lock);
+    int is_new = strcmp(place->region, region) != 0;
+    snprintf(place->region, sizeof(place->region), "%s", region);
+    pthread_mutex_unlock(&place->lock);
+    return is_new;
+}
+
+/* A bucket that lies elsewhere: from now on it is asked for there. A HEAD has no body: its 400 in
+ * the right region is what an expired token gets. */
 static void use_region(struct s3_place *place, const struct web_answer *answer,
                        const struct told *told, struct site_trouble *trouble)
 {
@@ -140,11 +151,16 @@ static void use_region(struct s3_place *place, const struct web_answer *answer,
     int is_wrong = answer->status == 400 &&
                    (!told->code[0] || !strcmp(told->code, "AuthorizationHeaderMalformed") ||
                     !strcmp(told->code, "IllegalLocationConstraintException"));
-    if (!is_region(region) || (!is_redirect && !is_wrong))
+    int is_silent = is_wrong && !told->code[0];
+    int is_known = is_region(region) && (is_redirect || is_wrong);
+    int is_new = is_known && take_region(place, region);
+    if (is_silent && !is_new) {
+        trouble->status = STK_DENIED;
+        trouble->is_credentials = 1;
         return;
-    pthread_mutex_lock(&place->lock);
-    snprintf(place->region, sizeof(place->region), "%s", region);
-    pthread_mutex_unlock(&place->lock);
+    }
+    if (!is_known)
+        return;
     snprintf(trouble->region, sizeof(trouble->region), "%s", region);
     trouble->status = STK_IO;
     trouble->is_passing = 1;

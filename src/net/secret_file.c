@@ -8,23 +8,10 @@
 #define MOST_BYTES (1 << 20)
 #define STEP 65536
 
-/* Reads on into twice the memory; the old one is wiped. */
-static int grow(struct text *text)
-{
-    size_t cap = text->cap ? 2 * text->cap : STEP;
-    struct text larger = {0};
-    if (!secret_text_reserve(&larger, cap))
-        return 0;
-    text_add(&larger, text->data ? text->data : "", text->len);
-    secret_text_free(text);
-    *text = larger;
-    return 1;
-}
-
 static stk_status read_all(struct text *out, int fd, const char *path, struct stk_error *err)
 {
     for (;;) {
-        if (out->cap - out->len < 2 && !grow(out))
+        if (out->cap - out->len < 2 && !secret_text_room(out, STEP))
             return fail_memory(err, out->cap);
         ssize_t got = read(fd, out->data + out->len, out->cap - out->len - 1);
         if (got < 0 && errno == EINTR)

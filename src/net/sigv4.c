@@ -219,6 +219,16 @@ static stk_status add_own_headers(struct site_made *made, const struct secret *s
     return value ? STK_OK : fail(err, STK_LIMIT, "a request has too many headers");
 }
 
+/* At least as long as it gets: it holds the session's token, of which growing would leave copies.
+ */
+static size_t canonical_size(const struct sigv4_request *request)
+{
+    size_t size = 512 + 2 * strlen(request->url);
+    for (uint32_t i = 0; i < request->header_count; i++)
+        size += 2 * strlen(request->headers[i].name) + strlen(request->headers[i].value) + 4;
+    return size;
+}
+
 stk_status sigv4_sign(struct site_made *made, const struct secret *secret, const struct sigv4 *how,
                       struct stk_error *err)
 {
@@ -234,7 +244,10 @@ stk_status sigv4_sign(struct site_made *made, const struct secret *secret, const
     struct text *value = site_header(made, "Authorization");
     if (!value)
         return fail(err, STK_LIMIT, "a request has too many headers");
-    status = sigv4_canonical(&request, how->payload, &canonical, &names, err);
+    if (!secret_text_room(&canonical, canonical_size(&request)))
+        status = fail_memory(err, 0);
+    if (!status)
+        status = sigv4_canonical(&request, how->payload, &canonical, &names, err);
     if (!status) {
         status = sigv4_signature(&canonical, secret, how, signature);
         if (status)

@@ -7,6 +7,7 @@
 #include "base/hash.h"
 #include "base/memory.h"
 #include "net/site_kinds.h"
+#include "net/uri_secret.h"
 
 /* Credentials that several sites share. */
 struct credentials_named {
@@ -99,13 +100,17 @@ stk_status site_open(struct site **out, struct net *net, const char *uri, const 
     struct net_places *places = net_places(net);
     size_t length = 0;
     *key = NULL;
+    *out = NULL;
+    stk_status status = uri_secret_refuse(uri, err);
+    if (status)
+        return status;
     pthread_mutex_lock(&places->lock);
     *out = find_by_uri(places, uri, key);
     pthread_mutex_unlock(&places->lock);
     if (*out)
         return STK_OK;
     struct site *made;
-    stk_status status = site_new(&made, net, uri, &length, err);
+    status = site_new(&made, net, uri, &length, err);
     if (status)
         return status;
     *out = place(places, made);
@@ -350,4 +355,9 @@ uint64_t site_version(const char *etag, uint64_t size, const char *last_modified
         version = hash_bytes(when, strlen(when), size ^ 2);
     }
     return version ? version : 1;
+}
+
+int site_version_tells(uint64_t version, uint64_t size)
+{
+    return version != site_version(NULL, size, NULL);
 }

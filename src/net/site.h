@@ -40,8 +40,9 @@ struct site_call {
     const char *const *tags; /* FINISH: of parts 1 .. number */
     const void *send;
     uint64_t send_length;
-    int only_new; /* PUT, FINISH: not 0: fails with STK_MISMATCH where the object is there already
-                   */
+    int only_new;  /* PUT, FINISH: not 0: fails with STK_MISMATCH where the object is there already
+                    */
+    int is_prefix; /* PARTS without upload: not 0: of all keys that begin with this one */
 };
 
 /* A call as HTTP, ready to be sent. All zero at first; site_made_reset when it was sent. The
@@ -165,5 +166,8 @@ void site_page_reset(struct site_page *page);
 /* The version of an object (struct object's) from its ETag; from size and Last-Modified where
  * there is none. Never 0. */
 uint64_t site_version(const char *etag, uint64_t size, const char *last_modified);
+/* Whether an object of this size that changes has another version: 0 where the server told neither
+ * of the two. */
+int site_version_tells(uint64_t version, uint64_t size);
 
 #endif

@@ -16,6 +16,7 @@
 
 void token_form_add(struct text *form, const char *name, const char *value)
 {
+    (void)secret_text_room(form, strlen(name) + 3 * strlen(value) + 2);
     text_format(form, "%s%s=", form->len ? "&" : "", name);
     escape_add(form, value, strlen(value), 0);
 }
@@ -88,7 +89,7 @@ static stk_status answer_failed(const struct token_call *call, const struct web_
     char code[64];
 
     if (answer->failure == WEB_CONNECT || answer->failure == WEB_RESOLVE ||
-        (answer->failure == WEB_LATE && !answer->first_byte_ns))
+        (answer->failure == WEB_LATE && !answer->connected_ns))
         return fail(err, STK_NOT_FOUND, "%s cannot be reached: %s", call->who,
                     web_failure_words(answer->failure));
     if (answer->failure)
@@ -102,6 +103,12 @@ static stk_status answer_failed(const struct token_call *call, const struct web_
                 code[0] ? ", " : "", code);
 }
 
+/* It is there, and has to ask others first. */
+static int is_slow(const struct web_answer *answer)
+{
+    return answer->failure == WEB_LATE && answer->connected_ns;
+}
+
 stk_status token_call(struct net *net, const struct token_call *call, struct text *answer,
                       struct stk_error *err)
 {
@@ -110,6 +117,11 @@ stk_status token_call(struct net *net, const struct token_call *call, struct tex
 
     fill_request(&request, call);
     stk_status status = ask_now(net, &how, &request, answer);
+    if (status == STK_IO && is_slow(&request.answer) && call->limit_ms < TOKEN_SERVICE_MS) {
+        web_answer_free(&request.answer);
+        answer->len = 0;
+        status = ask_now(net, &(struct ask){TOKEN_SERVICE_MS, 1}, &request, answer);
+    }
     if (status == STK_CANCELLED)
         fail(err, status, "waiting for a token of %s was stopped", call->who);
     else if (status || request.answer.failure || request.answer.status / 100 != 2)

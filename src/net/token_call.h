@@ -21,7 +21,8 @@ struct token_call {
     uint32_t tries;
 };
 
-/* What a metadata service gets: it is near, or it is not there. */
+/* What a metadata service gets: it is near, or it is not there. One that takes the connection and
+ * does not answer in this time is asked once more with a service's. */
 #define TOKEN_METADATA_MS 1000
 #define TOKEN_METADATA_TRIES 2
 #define TOKEN_SERVICE_MS 10000

@@ -17,7 +17,7 @@ enum {
     WEB_IDLE_KEPT = 256,  /* easy handles that wait for a request */
     WEB_MADE_HEADERS = 6, /* Range, If-Match and what turns libcurl's own headers off */
     WEB_ERROR_BYTES = 16 << 10,
-    WEB_BUFFER_BYTES = 128 << 10
+    WEB_BUFFER_BYTES = 64 << 10 /* larger ones fall out of the caches before they are copied */
 };
 
 /* One origin: how many requests are under way there, and who waits for a place. */

@@ -215,6 +215,12 @@ static int skip_attributes(struct xml *xml)
     return 0;
 }
 
+static int has_encoded(const char *attributes, size_t length)
+{
+    static const char encoded[] = " Encoded=\"true\"";
+    return memmem(attributes, length, encoded, strlen(encoded)) != NULL;
+}
+
 static enum xml_event read_tag(struct xml *xml)
 {
     struct xml_open tag;
@@ -226,8 +232,10 @@ static enum xml_event read_tag(struct xml *xml)
     if (!closing) {
         if (xml->depth == XML_MAX_DEPTH)
             return bad(xml, "elements too deep in one another");
+        const char *attributes = xml->at;
         if (!skip_attributes(xml))
             return bad(xml, "a tag that does not end");
+        xml->is_encoded = has_encoded(attributes, (size_t)(xml->at - attributes));
         xml->open[xml->depth++] = tag;
         xml->opened = 1;
         return XML_OPEN;

@@ -20,9 +20,11 @@ struct xml {
     char name[64];   /* OPEN, CLOSE: without its prefix (a:b is b) */
     char text[4096]; /* TEXT: decoded; longer ones are XML_BAD */
     size_t text_length;
-    int closes; /* <a/>: its CLOSE is still to be told */
-    int opened; /* the last event was OPEN */
-    int leaves; /* the last event was CLOSE: depth falls by one before the next */
+    int is_encoded; /* OPEN: the tag says Encoded="true", as Azure does of names that no XML can
+                       hold */
+    int closes;     /* <a/>: its CLOSE is still to be told */
+    int opened;     /* the last event was OPEN */
+    int leaves;     /* the last event was CLOSE: depth falls by one before the next */
     struct xml_open {
         const char *name; /* with its prefix; points into data */
         size_t length;

@@ -126,6 +126,8 @@ static void sso_is_refused_with_a_remedy(void **state)
     setenv("AWS_PROFILE", "s", 1);
     assert_non_null(strstr(found(), "uses SSO"));
     assert_non_null(strstr(error.remedy, "aws configure export-credentials --profile s"));
+    text_write(path_in(folder, "config"), "[profile s]\nlogin_session = arn:x\n");
+    assert_non_null(strstr(found(), "uses `aws login`"));
 }
 
 static void a_process_prints_credentials(void **state)
@@ -245,6 +247,47 @@ static void an_instance_is_asked_with_a_token(void **state)
     answering_stop(server);
 }
 
+/* An instance, or what imitates one, that knows no sessions: botocore asks it without. */
+static void an_instance_without_sessions_is_asked_without_a_token(void **state)
+{
+    (void)state;
+    const int refusals[] = {403, 404, 405};
+    unsetenv("AWS_EC2_METADATA_DISABLED");
+    for (size_t i = 0; i < 3; i++) {
+        const struct answering_step steps[] = {
+            step("GET", "/latest/meta-data/iam/security-credentials/my-role", JSON),
+            step("GET", "/latest/meta-data/iam/security-credentials/", "my-role"),
+            {.method = "PUT", .status = refusals[i]},
+        };
+        struct answering *server = answering_start(steps, 3);
+        setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", answering_url(server, ""), 1);
+        assert_string_equal(found(), "MID hidden tok");
+        assert_false(answering_had(server, 1, "x-aws-ec2-metadata-token", NULL));
+        setenv("AWS_EC2_METADATA_V1_DISABLED", "true", 1);
+        assert_non_null(strstr(found(), "no container or instance has them"));
+        unsetenv("AWS_EC2_METADATA_V1_DISABLED");
+        answering_stop(server);
+    }
+}
+
+/* A container one hop too far away gets no answer to its PUT, and one to its GETs. */
+static void an_instance_whose_token_gets_lost_is_asked_without_one(void **state)
+{
+    (void)state;
+    const struct answering_step steps[] = {
+        step("GET", "/latest/meta-data/iam/security-credentials/my-role", JSON),
+        step("GET", "/latest/meta-data/iam/security-credentials/", "my-role"),
+        {.method = "PUT", .holds = 1},
+    };
+    struct answering *server = answering_start(steps, 3);
+    unsetenv("AWS_EC2_METADATA_DISABLED");
+    setenv("AWS_METADATA_SERVICE_TIMEOUT", "2", 1);
+    setenv("AWS_METADATA_SERVICE_NUM_ATTEMPTS", "1", 1);
+    setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", answering_url(server, ""), 1);
+    assert_string_equal(found(), "MID hidden tok");
+    answering_stop(server);
+}
+
 static void a_machine_that_is_no_instance_has_nothing(void **state)
 {
     (void)state;
@@ -354,6 +397,61 @@ static void a_web_identity_becomes_a_role(void **state)
     answering_stop(server);
 }
 
+/* botocore: the environment's web identity is not that of a profile which signs for another. */
+static void a_source_profile_does_not_take_the_environments_web_identity(void **state)
+{
+    (void)state;
+    const struct answering_step steps[] = {step("POST", "/", GIVEN("AssumeRole"))};
+    struct answering *server = answering_start(steps, 1);
+    setenv("AWS_ENDPOINT_URL_STS", answering_url(server, ""), 1);
+    setenv("AWS_ROLE_ARN", "arn:of-the-pod", 1);
+    setenv("AWS_WEB_IDENTITY_TOKEN_FILE", path_in(folder, "token"), 1);
+    text_write(path_in(folder, "token"), "hidden-t");
+    setenv("AWS_PROFILE", "outer", 1);
+    text_write(path_in(folder, "config"),
+               "[profile outer]\nrole_arn = arn:r\nsource_profile = base\n");
+    text_write(path_in(folder, "credentials"),
+               "[base]\naws_access_key_id = BID\naws_secret_access_key = hidden\n");
+    assert_string_equal(found(), "RID hidden rt");
+    assert_int_equal(answering_requests(server), 1);
+    assert_non_null(strstr(answering_head(server, 0), "Credential=BID/"));
+    answering_stop(server);
+}
+
+/* STS refuses what is signed by a clock that is wrong, and says what it is there. */
+static void a_wrong_clock_is_set_by_that_of_sts(void **state)
+{
+    (void)state;
+    struct answering_step late = step("POST", "/", "<ErrorResponse/>");
+    late.status = 403;
+    late.times = 1;
+    late.headers = "Date: Fri, 24 May 2013 00:00:00 GMT\r\n";
+    const struct answering_step steps[] = {late, step("POST", "/", GIVEN("AssumeRole"))};
+    struct answering *server = answering_start(steps, 2);
+    setenv("AWS_ENDPOINT_URL_STS", answering_url(server, ""), 1);
+    setenv("AWS_PROFILE", "outer", 1);
+    text_write(path_in(folder, "config"),
+               "[profile outer]\nrole_arn = arn:r\nsource_profile = outer\n"
+               "aws_access_key_id = BID\naws_secret_access_key = hidden\n");
+    assert_string_equal(found(), "RID hidden rt");
+    assert_int_equal(answering_requests(server), 2);
+    assert_non_null(strstr(answering_head(server, 1), "Credential=BID/20130524/"));
+    answering_stop(server);
+}
+
+static void each_part_of_aws_has_hosts_of_its_own(void **state)
+{
+    (void)state;
+    static const char *const wanted[][2] = {
+        {"us-east-1", "amazonaws.com"},     {"us-gov-west-1", "amazonaws.com"},
+        {"cn-north-1", "amazonaws.com.cn"}, {"eusc-de-east-1", "amazonaws.eu"},
+        {"us-iso-east-1", "c2s.ic.gov"},    {"us-isob-east-1", "sc2s.sgov.gov"},
+        {"auto", "amazonaws.com"},
+    };
+    for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++)
+        assert_string_equal(aws_region_suffix(wanted[i][0]), wanted[i][1]);
+}
+
 static void a_refusal_of_sts_is_told_with_its_words(void **state)
 {
     (void)state;
@@ -385,10 +483,15 @@ int main(void)
         TEST(command_lines_are_split_as_a_shell_does),
         TEST(memory_that_runs_out_anywhere_is_told),
         TEST(an_instance_is_asked_with_a_token),
+        TEST(an_instance_without_sessions_is_asked_without_a_token),
+        TEST(an_instance_whose_token_gets_lost_is_asked_without_one),
         TEST(a_machine_that_is_no_instance_has_nothing),
         TEST(a_container_is_asked_with_its_token),
         TEST(a_role_is_assumed_with_its_sources_keys),
         TEST(a_web_identity_becomes_a_role),
+        TEST(a_source_profile_does_not_take_the_environments_web_identity),
+        TEST(a_wrong_clock_is_set_by_that_of_sts),
+        TEST(each_part_of_aws_has_hosts_of_its_own),
         TEST(a_refusal_of_sts_is_told_with_its_words),
     };
     return cmocka_run_group_tests(tests, begin, end);

@@ -20,6 +20,10 @@ static const char page_text[] =
     "<Blob><Name>empty</Name><Properties><ResourceType>file</ResourceType><Etag>0x8D3</Etag>"
     "<Content-Length>0</Content-Length></Properties><Metadata/></Blob>"
     "<BlobPrefix><Name>sub/</Name></BlobPrefix>"
+    "<Blob><Name Encoded=\"true\">odd%EF%BF%BE%2Fa+b%25.tar</Name><Properties>"
+    "<Content-Length>1</Content-Length></Properties></Blob>"
+    "<BlobPrefix><Name Encoded='no' Encoded=\"true\">%01/</Name></BlobPrefix>"
+    "<Blob><Name>50%25</Name><Properties><Content-Length>2</Content-Length></Properties></Blob>"
     "</Blobs><NextMarker>2!more&lt;</NextMarker></EnumerationResults>";
 
 static void a_page_tells_blobs_folders_and_the_next_marker(void **state)
@@ -29,7 +33,7 @@ static void a_page_tells_blobs_folders_and_the_next_marker(void **state)
 
     (void)state;
     assert_int_equal(azure_read_blobs(page_text, sizeof(page_text) - 1, &page, &err), STK_OK);
-    assert_int_equal(page.count, 5);
+    assert_int_equal(page.count, 8);
     assert_string_equal(page.token, "2!more<");
     static const struct {
         const char *key, *etag;
@@ -39,8 +43,11 @@ static void a_page_tells_blobs_folders_and_the_next_marker(void **state)
                   {"flat", "\"0x8D2\"", 0, 1},
                   {"deep", "", 0, 1},
                   {"empty", "\"0x8D3\"", 0, 0},
-                  {"sub/", "", 0, 1}};
-    for (size_t i = 0; i < 5; i++) {
+                  {"sub/", "", 0, 1},
+                  {"odd\xEF\xBF\xBE/a+b%.tar", "", 1, 0},
+                  {"\001/", "", 0, 1},
+                  {"50%25", "", 2, 0}};
+    for (size_t i = 0; i < page.count; i++) {
         assert_string_equal(page.entries[i].key, wanted[i].key);
         assert_string_equal(page.entries[i].etag, wanted[i].etag);
         assert_true(page.entries[i].size == wanted[i].size);
@@ -72,6 +79,8 @@ static void what_is_no_list_is_corrupt(void **state)
         "<EnumerationResults><Blobs><Blob><Name>x</Name></Blob></Blobs></EnumerationResults>",
         "<EnumerationResults><Blobs><Blob><Name></Name><Properties><Content-Length>1"
         "</Content-Length></Properties></Blob></Blobs></EnumerationResults>",
+        "<EnumerationResults><Blobs><Blob><Name Encoded=\"true\">%zz</Name><Properties>"
+        "<Content-Length>1</Content-Length></Properties></Blob></Blobs></EnumerationResults>",
         "<Error><Code>ServerBusy</Code></Error>",
     };
 

@@ -3,6 +3,7 @@
 #include <time.h>
 
 #include "net/answering.h"
+#include "net/azure_cli.h"
 #include "net/azure_credentials.h"
 
 #define KEY "c3Rva2VyLXRlc3Qta2V5LXRoYXQtcHJvdGVjdHMtbm90aGluZw=="
@@ -293,6 +294,18 @@ static void a_machine_s_metadata_service_is_asked_last_but_az(void **state)
     assert_true(answering_had(server, 0, "Metadata", "true"));
 }
 
+/* It asks others before it answers: it is there, so it is waited for longer. */
+static void a_metadata_service_that_is_slow_is_waited_for(void **state)
+{
+    const struct answering_step slow = {
+        .status = 200, .body = TOKEN, .length = strlen(TOKEN), .delay_ms = 1500};
+
+    (void)state;
+    answering_script(server, &slow, 1);
+    assert_int_equal(find("acc"), STK_OK);
+    found_token("the managed identity of this machine");
+}
+
 /* --- az -------------------------------------------------------------------------------------- */
 
 static void write_az(const char *script)
@@ -324,6 +337,27 @@ static void an_az_that_fails_says_how_to_log_in(void **state)
     write_az("#!/bin/sh\necho s3cret\n");
     assert_int_equal(find("acc"), STK_IO);
     words_hold_no_secret();
+}
+
+static int at_once(void *user)
+{
+    (void)user;
+    return 1;
+}
+
+static void an_az_that_hangs_ends_with_the_patience(void **state)
+{
+    struct text answer = {0};
+    int is_there;
+
+    (void)state;
+    write_az("#!/bin/sh\nsleep 1000\n");
+    net_patience_set(&(struct net_patience){.is_over = at_once});
+    assert_int_equal(azure_cli_token("r", &answer, &is_there, &err), STK_DENIED);
+    net_patience_set(NULL);
+    assert_true(is_there);
+    assert_non_null(strstr(err.what, "in time"));
+    secret_text_free(&answer);
 }
 
 static void a_token_service_that_is_busy_is_asked_again(void **state)
@@ -381,8 +415,10 @@ int main(void)
         TEST(managed_identity_is_asked_at_its_endpoint),
         TEST(machine_learning_s_older_endpoint_is_asked_too),
         TEST(a_machine_s_metadata_service_is_asked_last_but_az),
+        TEST(a_metadata_service_that_is_slow_is_waited_for),
         TEST(az_is_run_without_a_shell_where_it_is_there),
         TEST(an_az_that_fails_says_how_to_log_in),
+        TEST(an_az_that_hangs_ends_with_the_patience),
         TEST(a_token_service_that_is_busy_is_asked_again),
         TEST(containers_of_an_account_share_what_was_found),
     };

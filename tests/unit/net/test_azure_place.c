@@ -38,6 +38,8 @@ static void every_spelling_of_a_uri_names_account_and_container(void **state)
     } spellings[] = {
         {"az://acc1/train/a/b.tar", "az://acc1/train"},
         {"az://acc1/train", "az://acc1/train"},
+        {"AZ://acc1/train/x", "AZ://acc1/train"},
+        {"wasb://train@acc1.blob.core.windows.net/x", "wasb://train@acc1.blob.core.windows.net"},
         {"abfss://train@acc1.dfs.core.windows.net/a/b.tar",
          "abfss://train@acc1.dfs.core.windows.net"},
         {"abfs://train@acc1.dfs.core.windows.net/", "abfs://train@acc1.dfs.core.windows.net"},
@@ -55,6 +57,7 @@ static void every_spelling_of_a_uri_names_account_and_container(void **state)
         assert_string_equal(place->path, "");
         assert_int_equal(length, strlen(spellings[i].site));
         assert_int_equal(place->is_private, 1);
+        assert_int_equal(place->is_known, 1);
         azure_place_free(place);
     }
 }

@@ -155,6 +155,35 @@ static void a_token_goes_to_private_places_alone(void **state)
     unsetenv("AZURE_STORAGE_CONNECTION_STRING");
 }
 
+static void a_uri_alone_cannot_send_a_token_to_anybodys_host(void **state)
+{
+    static const char uri[] = "abfss://train@acc1.dfs.core.windows.net.example.org/x";
+    const struct site_call call = {.verb = SITE_READ, .key = "k"};
+    const enum secret_kind kinds[] = {SECRET_BEARER, SECRET_SAS};
+    struct fixture fixture;
+    struct stk_error err;
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        fixture_open(&fixture, uri, kinds[i]);
+        assert_int_equal(azure_site.make(&fixture.site, &call, fixture.secret, &fixture.made, &err),
+                         STK_DENIED);
+        assert_null(strstr(err.what, "t0ken"));
+        assert_null(strstr(err.what, "sig"));
+        assert_non_null(strstr(err.remedy, "AZURE_STORAGE_SERVICE_ENDPOINT"));
+        fixture_close(&fixture);
+    }
+    setenv("AZURE_STORAGE_SERVICE_ENDPOINT", "https://acc1.storage.example.org", 1);
+    fixture_open(&fixture, "abfss://train@acc1.storage.example.org/x", SECRET_BEARER);
+    fixture_make(&fixture, &call);
+    assert_string_equal(header(&fixture, "authorization"), "Bearer t0ken");
+    fixture_close(&fixture);
+    unsetenv("AZURE_STORAGE_SERVICE_ENDPOINT");
+    fixture_open(&fixture, uri, SECRET_SHARED_KEY); /* which stays here */
+    fixture_make(&fixture, &call);
+    fixture_close(&fixture);
+}
+
 static void without_a_secret_nothing_is_signed(void **state)
 {
     struct fixture fixture;
@@ -285,6 +314,7 @@ int main(void)
         cmocka_unit_test(range_and_etag_are_signed),
         cmocka_unit_test(a_list_says_prefix_marker_and_delimiter),
         cmocka_unit_test(a_token_goes_to_private_places_alone),
+        cmocka_unit_test(a_uri_alone_cannot_send_a_token_to_anybodys_host),
         cmocka_unit_test(without_a_secret_nothing_is_signed),
         cmocka_unit_test(a_blob_is_put_whole_with_its_hash),
         cmocka_unit_test(an_upload_s_blocks_are_put_and_then_named_in_order),

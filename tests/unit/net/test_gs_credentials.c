@@ -377,6 +377,20 @@ static void a_bucket_is_reached_by_its_path(void **state)
                          !strcmp(made.request.headers[i].value, "0");
     assert_true(has_condition);
     site_made_reset(&made);
+    /* Google refuses x-goog- headers beside a signature's x-amz- ones, and any that is unsigned. */
+    secret->kind = SECRET_AWS;
+    strcpy(secret->id, "GOOG1");
+    strcpy(secret->key, "hidden");
+    assert_int_equal(site->ops->make(site, &put, secret, &made, &err), STK_OK);
+    int is_signed = 0;
+    for (uint32_t i = 0; i < made.request.header_count; i++) {
+        const struct web_header *header = &made.request.headers[i];
+        assert_int_not_equal(strncmp(header->name, "x-goog-", 7), 0);
+        is_signed |= !strcmp(header->name, "Authorization") &&
+                     strstr(header->value, ";x-amz-if-generation-match,") != NULL;
+    }
+    assert_true(is_signed);
+    site_made_reset(&made);
     site_close(site);
     assert_int_equal(site_open(&site, net, "gs://x/k", &key, &err), STK_USAGE);
     assert_int_equal(site_open(&site, net, "gs://a?b/k", &key, &err), STK_USAGE);

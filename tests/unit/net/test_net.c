@@ -54,6 +54,8 @@ static void settings_come_from_the_environment(void **state)
     folder_new(folder);
     const char *ca = path_in(folder, "ca.pem");
     text_write(ca, "");
+    unsetenv("REQUESTS_CA_BUNDLE");
+    unsetenv("SSL_CERT_FILE");
     setenv("STOKER_TIMEOUT", "7", 1);
     setenv("CURL_CA_BUNDLE", "/no/such/file", 1);
     setenv("STOKER_CA", ca, 1);
@@ -62,6 +64,11 @@ static void settings_come_from_the_environment(void **state)
     assert_string_equal(net_settings(net)->ca, ca);
     net_give(net);
     unsetenv("STOKER_CA");
+    setenv("AWS_CA_BUNDLE", ca, 1); /* botocore's, before the others' */
+    net = take();
+    assert_string_equal(net_settings(net)->ca, ca);
+    net_give(net);
+    unsetenv("AWS_CA_BUNDLE");
     assert_int_equal(net_take(&net, &err), STK_NOT_FOUND);
     assert_null(net);
     unsetenv("CURL_CA_BUNDLE");

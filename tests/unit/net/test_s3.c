@@ -9,12 +9,21 @@ static char folder[PATH_MAX];
 static struct net *net;
 static struct site_made made;
 
-static const char *const variables[] = {"AWS_PROFILE",         "AWS_DEFAULT_PROFILE",
-                                        "AWS_REGION",          "AWS_DEFAULT_REGION",
-                                        "AWS_ENDPOINT_URL",    "AWS_ENDPOINT_URL_S3",
-                                        "AWS_NO_SIGN_REQUEST", "STOKER_S3_ANONYMOUS",
-                                        "AWS_SESSION_TOKEN",   "STOKER_S3_REQUESTER_PAYS",
-                                        "AWS_CONFIG_FILE",     "AWS_SHARED_CREDENTIALS_FILE"};
+static const char *const variables[] = {"AWS_PROFILE",
+                                        "AWS_DEFAULT_PROFILE",
+                                        "AWS_REGION",
+                                        "AWS_DEFAULT_REGION",
+                                        "AWS_ENDPOINT_URL",
+                                        "AWS_ENDPOINT_URL_S3",
+                                        "AWS_NO_SIGN_REQUEST",
+                                        "STOKER_S3_ANONYMOUS",
+                                        "AWS_SESSION_TOKEN",
+                                        "STOKER_S3_REQUESTER_PAYS",
+                                        "AWS_CONFIG_FILE",
+                                        "AWS_SHARED_CREDENTIALS_FILE",
+                                        "AWS_REQUEST_PAYER",
+                                        "AWS_USE_FIPS_ENDPOINT",
+                                        "AWS_USE_DUALSTACK_ENDPOINT"};
 
 static int begin(void **state)
 {
@@ -132,7 +141,7 @@ static void requests_are_signed_and_name_the_id_alone(void **state)
                         "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
     assert_non_null(strstr(header("Authorization"), "Credential=AKID/"));
     assert_non_null(strstr(header("Authorization"), "/us-east-1/s3/aws4_request, SignedHeaders="
-                                                    "content-type;host;if-none-match;"
+                                                    "content-md5;content-type;host;if-none-match;"
                                                     "x-amz-content-sha256;x-amz-date, Signature="));
     for (uint32_t i = 0; i < made.request.header_count; i++)
         assert_null(strstr(made.request.headers[i].value, "hidden"));
@@ -169,8 +178,14 @@ static void an_endpoint_is_used_by_path_with_a_hash_of_the_body(void **state)
     assert_string_equal(site->host, "127.0.0.1:9000");
     assert_string_equal(site->uri, "s3://local");
     site_close(site);
-    unsetenv("AWS_ENDPOINT_URL");
     unsetenv("STOKER_S3_REQUESTER_PAYS");
+    setenv("AWS_REQUEST_PAYER", "requester", 1);
+    site = site_of("s3://local2/x");
+    (void)written(site, (struct site_call){.verb = SITE_READ, .key = "k"});
+    assert_string_equal(header("x-amz-request-payer"), "requester");
+    site_close(site);
+    unsetenv("AWS_REQUEST_PAYER");
+    unsetenv("AWS_ENDPOINT_URL");
 }
 
 static void a_profile_sets_style_region_and_endpoint(void **state)
@@ -411,6 +426,47 @@ static void a_bucket_elsewhere_is_asked_for_there(void **state)
     site_close(site);
 }
 
+/* A HEAD's answer has no body: in the right region, its 400 is that of a token that expired. */
+static void a_silent_400_in_the_right_region_asks_for_fresh_credentials(void **state)
+{
+    (void)state;
+    struct site *site = site_of("s3://silent-one/x");
+    struct web_answer answer = {.status = 400, .region = "eu-west-3"};
+    struct site_trouble trouble = trouble_of(site, answer, NULL, 0);
+    assert_string_equal(trouble.region, "eu-west-3");
+    assert_false(trouble.is_credentials);
+    trouble = trouble_of(site, answer, NULL, 0);
+    assert_string_equal(trouble.region, "");
+    assert_true(trouble.is_credentials);
+    assert_int_equal(trouble.status, STK_DENIED);
+    trouble = trouble_of(site, (struct web_answer){.status = 400}, NULL, 0);
+    assert_true(trouble.is_credentials);
+    trouble = trouble_of(site, (struct web_answer){.status = 400},
+                         "<Error><Code>InvalidArgument</Code></Error>", 0);
+    assert_false(trouble.is_credentials);
+    site_close(site);
+}
+
+static void endpoints_may_be_those_of_fips_and_of_both_ip_versions(void **state)
+{
+    (void)state;
+    const struct site_call call = {.verb = SITE_READ, .key = "k"};
+    setenv("AWS_REGION", "us-gov-west-1", 1);
+    setenv("AWS_USE_FIPS_ENDPOINT", "true", 1);
+    struct site *site = site_of("s3://fips-one/x");
+    assert_string_equal(written(site, call),
+                        "GET https://fips-one.s3-fips.us-gov-west-1.amazonaws.com/k");
+    site_close(site);
+    setenv("AWS_USE_DUALSTACK_ENDPOINT", "true", 1);
+    site = site_of("s3://fips-two/x");
+    assert_string_equal(written(site, call),
+                        "GET https://fips-two.s3-fips.dualstack.us-gov-west-1.amazonaws.com/k");
+    site_close(site);
+    unsetenv("AWS_USE_FIPS_ENDPOINT");
+    unsetenv("AWS_USE_DUALSTACK_ENDPOINT");
+    unsetenv("AWS_REGION");
+}
+
 static int64_t signed_at(struct site *site)
 {
     char text[32];
@@ -514,6 +570,7 @@ static void dates_are_read_in_both_ways(void **state)
     assert_int_equal(aws_time_read("2013-05-24T00:00:00Z"), 1369353600);
     assert_int_equal(aws_time_read("2013-05-24T01:00:00.123+01:00"), 1369353600);
     assert_int_equal(aws_time_read("2013-05-23T22:30:00-01:30"), 1369353600);
+    assert_int_equal(aws_time_read("2013-05-24 01:00:00+0100"), 1369353600);
     assert_int_equal(aws_time_read("Fri, 24 May 2013 00:00:00 GMT"), 1369353600);
     static const char *const bad[] = {"",
                                       "soon",
@@ -541,6 +598,8 @@ int main(void)
         cmocka_unit_test(codes_say_what_to_do),
         cmocka_unit_test(an_object_that_is_there_is_no_new_one),
         cmocka_unit_test(a_bucket_elsewhere_is_asked_for_there),
+        cmocka_unit_test(a_silent_400_in_the_right_region_asks_for_fresh_credentials),
+        cmocka_unit_test(endpoints_may_be_those_of_fips_and_of_both_ip_versions),
         cmocka_unit_test(a_clock_that_is_wrong_is_put_right),
         cmocka_unit_test(an_upload_has_its_id_and_a_success_may_hold_an_error),
         cmocka_unit_test(memory_that_runs_out_anywhere_is_told),

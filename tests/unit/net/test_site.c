@@ -88,6 +88,12 @@ static void urls_that_are_none_or_hold_secrets_are_refused(void **state)
                                       "http://user:hidden@host/a",
                                       "https://host/a?x=1&X-Amz-Signature=hidden",
                                       "https://host/a?sig=hidden",
+                                      "https://host/a?x=1&Token=hidden",
+                                      "s3://AKID:hidden@bucket/a",
+                                      "s3://bucket/a?X-Amz-Signature=hidden",
+                                      "gs://user:hidden@bucket/a",
+                                      "az://account/container/a?sv=1&sig=hidden",
+                                      "abfss://c@a.dfs.core.windows.net/a?sv=1&sig=hidden",
                                       "ftp://host/a"};
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         struct site *site;
@@ -164,6 +170,10 @@ static void a_token_goes_to_its_host_alone_and_never_in_the_clear(void **state)
     site = site_of("http://tokens.org/a", &key);
     assert_null(site->credentials);
     site_close(site);
+    setenv("STOKER_HTTP_TOKEN_HOST", "127.0.0.1.evil.org", 1);
+    site = site_of("http://127.0.0.1.evil.org/a", &key); /* not this machine */
+    assert_null(site->credentials);
+    site_close(site);
     setenv("STOKER_HTTP_TOKEN_HOST", "127.0.0.1:8099", 1);
     site = site_of("http://127.0.0.1:8099/a", &key);
     assert_non_null(site->credentials);
@@ -229,6 +239,14 @@ static void a_version_follows_the_etag_and_is_never_0(void **state)
     assert_true(site_version(NULL, 0, NULL) != 0);
 }
 
+static void a_version_of_neither_etag_nor_date_tells_no_change(void **state)
+{
+    (void)state;
+    assert_false(site_version_tells(site_version("", 5, NULL), 5));
+    assert_true(site_version_tells(site_version("\"a\"", 5, NULL), 5));
+    assert_true(site_version_tells(site_version("", 5, "Mon"), 5));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -241,6 +259,7 @@ int main(void)
         cmocka_unit_test(a_status_alone_says_what_is_wrong),
         cmocka_unit_test(a_page_keeps_its_names_as_it_grows),
         cmocka_unit_test(a_version_follows_the_etag_and_is_never_0),
+        cmocka_unit_test(a_version_of_neither_etag_nor_date_tells_no_change),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }

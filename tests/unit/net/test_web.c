@@ -28,6 +28,27 @@ static void a_range_lands_in_its_parts(void **state)
     fixture_free(fixture);
 }
 
+/* Long parts are filled past the caches, whole lines at a time: none of the ragged ends is lost. */
+static void a_long_part_is_filled_from_any_byte_on(void **state)
+{
+    (void)state;
+    struct fixture *fixture = fixture_new(&(struct answering_step){0});
+    for (uint64_t shift = 1; shift < 4; shift++) {
+        uint64_t length = OBJECT - 131 * shift;
+        memset(fixture->memory, 0xee, OBJECT);
+        web_answer_free(&fixture->request.answer);
+        ask_range(fixture, shift, length);
+        fixture->parts[0].iov_len = shift;
+        fixture->parts[2] = (struct iovec){fixture->memory + shift, length - shift};
+        web_wait(fixture->web, &fixture->request);
+        assert_int_equal(fixture->request.answer.failure, WEB_FINE);
+        assert_memory_equal(fixture->memory, fixture->object + shift, length);
+        for (uint64_t i = length; i < OBJECT; i++)
+            assert_int_equal(fixture->memory[i], 0xee);
+    }
+    fixture_free(fixture);
+}
+
 static void a_200_is_taken_for_a_range_that_is_all(void **state)
 {
     (void)state;
@@ -362,6 +383,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_range_lands_in_its_parts),
+        cmocka_unit_test(a_long_part_is_filled_from_any_byte_on),
         cmocka_unit_test(a_200_is_taken_for_a_range_that_is_all),
         cmocka_unit_test(a_whole_body_lands_in_text),
         cmocka_unit_test(paths_go_out_as_they_are),
