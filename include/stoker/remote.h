@@ -1,17 +1,21 @@
-/* remote.h -- data on the network: limits of a process, and a look at one place.
+/* remote.h -- data on the network: limits of a process, one small object, and a look at one
+ * place.
  * Owns: nothing.   Threads: configure before anything remote is opened, on one; else any.
  * Errors: status, words in nullable *err that hold no secret.   Not here: opening (dataset.h), the
  * cache's folder (cache.h). */
 #ifndef STOKER_REMOTE_H
 #define STOKER_REMOTE_H
 
+#include <stddef.h>
 #include <stdint.h>
 
+#include "stoker/bytes.h"
 #include "stoker/check.h"
 
 struct stk_remote_options {
     const char *ca;     /* a file of certificates to trust instead of the system's; NULL: what
-                           STOKER_CA, CURL_CA_BUNDLE or SSL_CERT_FILE say */
+                           STOKER_CA, AWS_CA_BUNDLE, REQUESTS_CA_BUNDLE, CURL_CA_BUNDLE
+                           or SSL_CERT_FILE say */
     uint32_t timeout_s; /* how long one read, list or look may take with all its retries; 0: what
                            STOKER_TIMEOUT says, else 60 */
 };
@@ -20,6 +24,39 @@ STK_API STK_CHECK stk_status stk_remote_configure(const struct stk_remote_option
 
 /* Not 0: a URI of a store on the network (http, https, s3, gs, az, abfss). */
 STK_API int stk_is_remote(const char *source);
+
+/* Reads a whole object of at most `most` bytes, and hands it to take, where it lives until take
+ * returns. STK_LIMIT: it is larger. */
+STK_API STK_CHECK stk_status stk_remote_get(struct stk_context *context, const char *uri,
+                                            uint64_t most,
+                                            void (*take)(void *user, struct stk_bytes bytes),
+                                            void *user, struct stk_error *err);
+
+/* Objects that URIs name, to be read in any order. */
+struct stk_remote_files;
+struct stk_remote_file {
+    const char *uri;
+    uint64_t size;
+    size_t folder; /* so much of the URI names the folder that it was found in; 0: it was named */
+};
+
+/* Finds out what the URIs mean: objects, folders, globs, braces. context must outlive the files. */
+STK_API STK_CHECK stk_status stk_remote_files_open(struct stk_remote_files **out,
+                                                   struct stk_context *context,
+                                                   const char *const *uris, uint32_t count,
+                                                   struct stk_error *err);
+/* Calls each for all of them, in order: the first is number 0. The URI lives until it returns. */
+STK_API void stk_remote_files_each(const struct stk_remote_files *files,
+                                   void (*each)(void *user, const struct stk_remote_file *file),
+                                   void *user);
+/* Reads [offset, offset + length) of a file, by parts at once where it is long. Any number of
+ * threads. STK_STALE: it is not the object any more that was found. */
+STK_API STK_CHECK stk_status stk_remote_files_read(struct stk_remote_files *files, uint32_t number,
+                                                   uint64_t offset, uint64_t length, void *to,
+                                                   struct stk_error *err);
+/* Reads end with STK_CANCELLED, those that wait and those to come. Any thread. */
+STK_API void stk_remote_files_stop(struct stk_remote_files *files);
+STK_API void stk_remote_files_close(struct stk_remote_files *files); /* NULL is fine */
 
 /* One step of a look at a place: "resolve", "connect", "tls", "auth", "list", "range", "latency",
  * "speed" (once for each number of requests at a time). */

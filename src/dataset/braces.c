@@ -19,7 +19,8 @@ struct group {
     const char *open, *close; /* the braces */
     int commas;               /* a list; else a range */
     int64_t first, last, step;
-    int width; /* digits to pad to; 0: none */
+    int width;   /* digits to pad to; 0: none */
+    int letters; /* first and last are letters */
 };
 
 static stk_status braces_walk(struct braces *braces, const char *text, size_t from);
@@ -47,7 +48,19 @@ static int is_padded(const char *text, size_t len)
     return len > 1 && *text == '0';
 }
 
-/* FIRST..LAST or FIRST..LAST..STEP between the braces. */
+/* a..e, A..E: both small or both large. */
+static int take_letters(struct group *group, const char *first, const char *last)
+{
+    int is_small = *first >= 'a' && *first <= 'z' && *last >= 'a' && *last <= 'z';
+    int is_large = *first >= 'A' && *first <= 'Z' && *last >= 'A' && *last <= 'Z';
+    group->first = *first;
+    group->last = *last;
+    group->letters = is_small || is_large;
+    return group->letters;
+}
+
+/* FIRST..LAST or FIRST..LAST..STEP between the braces. The step's sign says nothing: the ends do.
+ */
 static int group_range(struct group *group)
 {
     const char *text = group->open + 1;
@@ -59,11 +72,16 @@ static int group_range(struct group *group)
     const char *end = more && more < group->close ? more : group->close;
     size_t first_len = (size_t)(dots - text), last_len = (size_t)(end - second);
     group->step = 1;
-    if (!parse_i64(text, first_len, &group->first) || !parse_i64(second, last_len, &group->last))
+    if ((!parse_i64(text, first_len, &group->first) ||
+         !parse_i64(second, last_len, &group->last)) &&
+        (first_len != 1 || last_len != 1 || !take_letters(group, text, second)))
         return 0;
     if (end != group->close &&
-        (!parse_i64(end + 2, (size_t)(group->close - end - 2), &group->step) || group->step < 1))
+        (!parse_i64(end + 2, (size_t)(group->close - end - 2), &group->step) || !group->step ||
+         group->step == INT64_MIN))
         return 0;
+    if (group->step < 0)
+        group->step = -group->step;
     size_t width = first_len > last_len ? first_len : last_len;
     int padded = is_padded(text, first_len) || is_padded(second, last_len);
     group->width = padded && width < 20 ? (int)width : 0;
@@ -133,7 +151,9 @@ static stk_status braces_range(struct braces *braces, const char *text, const st
         uint64_t moved = i * (uint64_t)group->step;
         int64_t number = (int64_t)((uint64_t)group->first + (up ? moved : 0 - moved));
         char digits[32];
-        int len = snprintf(digits, sizeof digits, "%0*" PRId64, group->width, number);
+        int len = group->letters
+                      ? snprintf(digits, sizeof digits, "%c", (char)number)
+                      : snprintf(digits, sizeof digits, "%0*" PRId64, group->width, number);
         stk_status status = braces_choose(braces, text, group, digits, (size_t)len);
         if (status)
             return status;

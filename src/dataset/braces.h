@@ -9,8 +9,8 @@
 #define BRACES_MAX 10000000
 
 /* Calls each for every name, in order, as a shell would: comma lists, numeric ranges {1..9},
- * {001..100} (padded when either end is), {0..8..2}, nested. Braces that are neither stay as they
- * are, so a text without any is one name. */
+ * {001..100} (padded when either end is), {0..8..2}, letters {a..f}, nested. Braces that are none
+ * of these stay as they are, so a text without any is one name. */
 STK_CHECK stk_status braces_expand(const char *text,
                                    stk_status (*each)(void *user, const char *name,
                                                       struct stk_error *err),

@@ -186,3 +186,67 @@ done:
     uris_free(&uris);
     return status;
 }
+
+/* ---- shares -------------------------------------------------------------------------------- */
+
+static int are_objects(const enum remote_kind *kinds, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (kinds[i] != REMOTE_OBJECT)
+            return 0;
+    return 1;
+}
+
+/* All are asked about at once, which is enough for objects. Where some are folders or globs, one by
+ * one: how many objects each has is seen by how the list grows. ends[i]: the list with those of i.
+ */
+static stk_status list_shares(struct list *list, const struct uris *uris, enum remote_kind *kinds,
+                              uint64_t *ends, struct stk_error *err)
+{
+    const char *const *items = (const char *const *)uris->items;
+    uint64_t before = list->count;
+    stk_status status = remote_list_add(list, items, uris->count, kinds, err);
+    if (status)
+        return status;
+    if (uris->count == 1 || are_objects(kinds, uris->count)) {
+        for (uint32_t i = 0; i < uris->count; i++)
+            ends[i] = before + i + 1;
+        ends[uris->count - 1] = list->count;
+        return STK_OK;
+    }
+    list->count = before;
+    for (uint32_t i = 0; i < uris->count && !status; i++) {
+        status = remote_list_add(list, &items[i], 1, &kinds[i], err);
+        ends[i] = list->count;
+    }
+    return status;
+}
+
+stk_status remote_names_list(struct list *list, const char *const *sources, uint32_t count,
+                             void (*tell)(void *user, const struct remote_share *share), void *user,
+                             struct stk_error *err)
+{
+    struct uris uris = {0};
+    enum remote_kind *kinds = NULL;
+    uint64_t *ends = NULL, first = list->count;
+    stk_status status = uris_expand(&uris, sources, count, err);
+    if (status)
+        goto done;
+    kinds = memory_zero(uris.count, sizeof *kinds);
+    ends = memory_zero(uris.count, sizeof *ends);
+    if (!kinds || !ends)
+        status = fail_memory(err, uris.count * sizeof *ends);
+    else
+        status = list_shares(list, &uris, kinds, ends, err);
+    for (uint32_t i = 0; i < uris.count && !status; i++) {
+        const struct remote_share share = {uris.items[i], kinds[i] == REMOTE_FOLDER, first,
+                                           ends[i] - first};
+        tell(user, &share);
+        first = ends[i];
+    }
+done:
+    memory_free(ends);
+    memory_free(kinds);
+    uris_free(&uris);
+    return status;
+}

@@ -14,6 +14,18 @@ int remote_names_is(const char *source);
 STK_CHECK stk_status remote_names_add(struct names *names, const char *const *sources,
                                       uint32_t count, struct stk_error *err);
 
+/* Adds what URIs mean to a list, and tells of each which of its objects are its own: in order, once
+ * all is known. Braces are expanded: uri is one of what they give. */
+struct remote_share {
+    const char *uri;
+    int is_folder;
+    uint64_t first, count;
+};
+STK_CHECK stk_status remote_names_list(struct list *list, const char *const *sources,
+                                       uint32_t count,
+                                       void (*tell)(void *user, const struct remote_share *share),
+                                       void *user, struct stk_error *err);
+
 /* The part of a URI that counts for the key: no slashes at its end. */
 size_t remote_names_length(const char *source);
 

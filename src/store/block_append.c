@@ -14,19 +14,28 @@
 
 #define ENTRY_BYTES (UINT64_C(32) << 10) /* of data for which there is one entry */
 #define ENTRIES_LEAST 64
-#define NAME_BYTES 96 /* of names an entry; what does not fit is not named */
+#define TAIL_ENTRIES 64 /* that are looked at at once */
+#define NAME_BYTES 96   /* of names an entry; what does not fit is not named */
 
 static uint64_t whole_pages(uint64_t bytes)
 {
     return (bytes + SEGMENT_PAGE - 1) / SEGMENT_PAGE * SEGMENT_PAGE;
 }
 
-/* Writes all of it, or says why not. A write that is only begun (a full disk) is no write. */
-static int write_all(int fd, const void *from, size_t len, uint64_t offset)
+static ssize_t write_some(const struct block_fault *fault, int fd, const void *from, size_t len,
+                          uint64_t offset)
+{
+    if (fault->write)
+        return fault->write(fault->user, fd, from, len, (off_t)offset);
+    return pwrite(fd, from, len, (off_t)offset);
+}
+
+int segment_write(const struct block_fault *fault, int fd, const void *from, size_t len,
+                  uint64_t offset)
 {
     const uint8_t *at = from;
     while (len) {
-        ssize_t wrote = pwrite(fd, at, len, (off_t)offset);
+        ssize_t wrote = write_some(fault, fd, at, len, offset);
         if (wrote < 0 && errno == EINTR)
             continue;
         if (wrote < 0)
@@ -77,7 +86,8 @@ static void plan_head(struct segment_head *head, uint64_t data_size)
 /* Bytes past the page cache; where the file system refuses that, through it. */
 static void open_direct(struct segment_writer *writer, int folder, const char *file)
 {
-    writer->direct_fd = openat(folder, file, O_WRONLY | O_DIRECT | O_CLOEXEC | O_NOFOLLOW);
+    if (!writer->fault->no_direct)
+        writer->direct_fd = openat(folder, file, O_WRONLY | O_DIRECT | O_CLOEXEC | O_NOFOLLOW);
 }
 
 static int make_file(struct segment_writer *writer, int folder, const char *file)
@@ -94,7 +104,7 @@ static int make_file(struct segment_writer *writer, int folder, const char *file
     if (!result && ftruncate(writer->fd, (off_t)writer->head.size) != 0)
         result = -errno;
     if (!result)
-        result = write_all(writer->fd, &writer->head, sizeof writer->head, 0);
+        result = segment_write(writer->fault, writer->fd, &writer->head, sizeof writer->head, 0);
     return result;
 }
 
@@ -153,7 +163,29 @@ static void skip_name(struct segment_writer *writer)
     writer->next_name = (uint32_t)(got == 2 && next < room ? next : room);
 }
 
-/* Goes on behind all that is sound; what is not may be overwritten. */
+/* All that follows must be empty. An entry that is not sound hides where its bytes are, and others
+ * may read from them still. And power loss may leave entries behind a gap: once that was filled,
+ * others would find them, compare their bytes, and read on while those are overwritten. */
+static int tail_is_torn(const struct segment_writer *writer)
+{
+    struct segment_entry entries[TAIL_ENTRIES];
+    for (uint32_t number = writer->next_entry; number < writer->head.entry_cap;) {
+        uint32_t left = writer->head.entry_cap - number;
+        uint32_t count = left < TAIL_ENTRIES ? left : TAIL_ENTRIES;
+        uint64_t at = SEGMENT_ENTRIES_AT + number * sizeof *entries;
+        ssize_t len = (ssize_t)(count * sizeof *entries);
+        if (pread(writer->fd, entries, (size_t)len, (off_t)at) != len)
+            return 1;
+        for (uint32_t i = 0; i < count; i++)
+            if (!segment_entry_is_empty(&entries[i]))
+                return 1;
+        number += count;
+    }
+    return 0;
+}
+
+/* Goes on behind all that has an entry: bytes that have none are nobody's, and are overwritten.
+ * Those of dead blocks are not: who compared a part of one before may read it still. */
 static int find_tail(struct segment_writer *writer, int folder)
 {
     struct segment *segment;
@@ -164,7 +196,8 @@ static int find_tail(struct segment_writer *writer, int folder)
     writer->next_byte = segment->head.data_at;
     result = segment_scan(segment, folder, add_to_tail, writer);
     writer->next_entry = segment->scanned;
-    if (!result && (segment->sealed || segment->file_size != segment->head.size))
+    if (!result &&
+        (segment->sealed || segment->file_size != segment->head.size || tail_is_torn(writer)))
         result = -ENFILE;
     segment_free(segment);
     if (!result)
@@ -200,13 +233,13 @@ static int write_data(struct segment_writer *writer, const uint8_t *data, uint64
     if (result)
         return result;
     if (writer->direct_fd >= 0) {
-        result = write_all(writer->direct_fd, data, len, writer->next_byte);
+        result = segment_write(writer->fault, writer->direct_fd, data, len, writer->next_byte);
         if (result != -EINVAL)
             return result;
         close(writer->direct_fd); /* opened, but refused: so it is for all that follows */
         writer->direct_fd = -1;
     }
-    result = write_all(writer->fd, data, len, writer->next_byte);
+    result = segment_write(writer->fault, writer->fd, data, len, writer->next_byte);
     if (!result) { /* hand it to the disk, and let go of the pages: only hints */
         off_t at = (off_t)writer->next_byte;
         sync_file_range(writer->fd, at, (off_t)len,
@@ -229,7 +262,8 @@ static uint32_t write_name(struct segment_writer *writer, const struct block_obj
     record[0] = (uint8_t)len;
     record[1] = (uint8_t)(len >> 8);
     memcpy(record + 2, object->uri, len);
-    if (write_all(writer->fd, record, len + 2, writer->head.names_at + writer->next_name))
+    if (segment_write(writer->fault, writer->fd, record, len + 2,
+                      writer->head.names_at + writer->next_name))
         return 0;
     memcpy(writer->last_id, object->id, sizeof writer->last_id);
     writer->last_name = writer->next_name;
@@ -265,8 +299,8 @@ int segment_writer_add(struct segment_writer *writer, const struct block_object 
     fill_entry(&entry, object, data);
     result = block_fault(writer->fault, BLOCK_CALL_ENTRY);
     if (!result)
-        result = write_all(writer->fd, &entry, sizeof entry,
-                           SEGMENT_ENTRIES_AT + writer->next_entry * sizeof entry);
+        result = segment_write(writer->fault, writer->fd, &entry, sizeof entry,
+                               SEGMENT_ENTRIES_AT + writer->next_entry * sizeof entry);
     if (result)
         return result;
     *added = (struct segment_added){writer->next_entry++, writer->next_byte};
@@ -280,7 +314,8 @@ void segment_writer_seal(struct segment_writer *writer)
     if (writer->fd < 0)
         return;
     if (!block_fault(writer->fault, BLOCK_CALL_WRITE) &&
-        !write_all(writer->fd, &sealed, sizeof sealed, offsetof(struct segment_head, sealed)) &&
+        !segment_write(writer->fault, writer->fd, &sealed, sizeof sealed,
+                       offsetof(struct segment_head, sealed)) &&
         !block_fault(writer->fault, BLOCK_CALL_CUT) &&
         ftruncate(writer->fd, (off_t)writer->next_byte) != 0)
         sealed = 0; /* it stays as long as it was */
@@ -289,8 +324,10 @@ void segment_writer_seal(struct segment_writer *writer)
 
 void segment_writer_close(struct segment_writer *writer)
 {
-    if (writer->fd >= 0)
+    if (writer->fd >= 0) {
+        flock(writer->fd, LOCK_UN); /* a child of fork may have the descriptor too */
         close(writer->fd);
+    }
     if (writer->direct_fd >= 0)
         close(writer->direct_fd);
     writer_init(writer);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -17,11 +18,10 @@
 #include "store/guard.h"
 
 #define RESERVE_SHARE 32 /* a part of the cache that data is not planned into: heads, round-up */
-#define RUN_SHARE 256    /* a run of blocks that are kept or not together is so small a part */
-#define RUN_MOST 16
+#define CELL_BLOCKS 32   /* of a cell, some of which are kept: see block_lot */
 #define THEIRS_POLL_NS 5000000
-#define COLD_TAKES 64         /* that have the disk read ahead, after one that met it */
-#define COLD_BYTES (64 << 10) /* a read is long enough to tell */
+#define COLD_TAKES 64 /* that have the disk read ahead, after one that met it */
+#define COLD_NS 20000 /* a copy that takes no longer has met no disk */
 
 /* What a ref holds, in inside[0]. */
 enum ref_kind { REF_NONE, REF_SEGMENT, REF_PENDING, REF_CLAIM };
@@ -29,8 +29,44 @@ enum ref_kind { REF_NONE, REF_SEGMENT, REF_PENDING, REF_CLAIM };
 /* One cache a process and folder: two would not see each other's claims. */
 static struct {
     pthread_mutex_t lock;
-    struct block_cache *first;
-} registry = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    pthread_once_t once;
+    struct block_cache *first; /* lock */
+    uint32_t forks;            /* between this process and the first one; changed by fork alone */
+} registry = {.lock = PTHREAD_MUTEX_INITIALIZER, .once = PTHREAD_ONCE_INIT};
+
+/* ---- fork: the lock is held while it happens, so that a child finds things whole ------------ */
+
+static void before_fork(void)
+{
+    pthread_mutex_lock(&registry.lock);
+}
+
+static void after_fork(void)
+{
+    pthread_mutex_unlock(&registry.lock);
+}
+
+/* The parent's caches are of no use here. Their claims must not outlive the parent, so the child
+ * lets go of the descriptor that they hang on. */
+static void after_fork_in_child(void)
+{
+    for (struct block_cache *cache = registry.first; cache; cache = cache->next)
+        block_folder_let_go(&cache->folder);
+    registry.first = NULL;
+    registry.forks++;
+    pthread_mutex_unlock(&registry.lock);
+}
+
+static void watch_forks(void)
+{
+    pthread_atfork(before_fork, after_fork, after_fork_in_child);
+}
+
+/* A child of fork has neither the threads nor the claims of a cache that its parent opened. */
+static int is_ours(const struct block_cache *cache)
+{
+    return cache->forks == registry.forks;
+}
 
 /* ---- opening ------------------------------------------------------------------------------- */
 
@@ -42,8 +78,7 @@ static struct block_cache *find_open(const char *folder)
     if (len < 0 || (size_t)len >= sizeof path || stat(path, &found) != 0)
         return NULL;
     for (struct block_cache *cache = registry.first; cache; cache = cache->next) {
-        if (cache->process == getpid() && cache->device == found.st_dev &&
-            cache->inode == found.st_ino)
+        if (cache->device == found.st_dev && cache->inode == found.st_ino)
             return cache;
     }
     return NULL;
@@ -54,8 +89,8 @@ static void cache_free(struct block_cache *cache)
     block_writer_stop(cache);
     block_folder_close(&cache->folder);
     block_index_reset(&cache->index);
-    pthread_mutex_destroy(&cache->seen.lock);
-    memory_free(cache->seen.marks);
+    census_reset(&cache->expected);
+    census_reset(&cache->met);
     memory_free(cache);
 }
 
@@ -70,14 +105,15 @@ static stk_status cache_new(struct block_cache **out, const char *folder, uint64
     if (!cache)
         return fail_memory(err, sizeof *cache);
     cache->references = 1;
-    cache->process = getpid();
+    cache->forks = registry.forks;
     cache->theirs_ns = BLOCK_THEIRS_NS;
     if (fault)
         cache->fault = *fault;
     cache->folder.fd = cache->folder.claims_fd = -1;
     cache->folder.fault = &cache->fault;
     cache->folder.index = &cache->index;
-    pthread_mutex_init(&cache->seen.lock, NULL);
+    census_init(&cache->expected);
+    census_init(&cache->met);
     block_index_init(&cache->index);
     block_writer_init(&cache->writer);
     status = block_folder_open(&cache->folder, folder, size, 1, err);
@@ -100,9 +136,10 @@ stk_status block_cache_open_with(struct block_cache **out, const char *folder, u
     if (size && size < BLOCK_CACHE_LEAST) {
         stk_status status =
             fail(err, STK_USAGE, "a cache of %llu bytes is too small", (unsigned long long)size);
-        fail_remedy(err, "give it at least 1MiB; a tenth of the data is of some use");
+        fail_remedy(err, "give it at least 2MiB; a tenth of the data is of some use");
         return status;
     }
+    pthread_once(&registry.once, watch_forks);
     pthread_mutex_lock(&registry.lock);
     stk_status status = STK_OK;
     struct block_cache *cache = find_open(folder);
@@ -130,7 +167,7 @@ stk_status block_cache_open(struct block_cache **out, const char *folder, uint64
 
 void block_cache_close(struct block_cache *cache)
 {
-    if (!cache || cache->process != getpid()) /* forked: it is the parent's */
+    if (!cache || !is_ours(cache))
         return;
     pthread_mutex_lock(&registry.lock);
     int last = --cache->references == 0;
@@ -157,82 +194,57 @@ void block_object_id(const char *uri, uint64_t size, uint64_t version, uint8_t o
 
 /* ---- which blocks are kept ----------------------------------------------------------------- */
 
-void block_cache_expect(struct block_cache *cache, int64_t bytes)
+void block_cache_expect(struct block_cache *cache, const char *uri, uint64_t size)
 {
-    atomic_fetch_add(&cache->expected, bytes);
+    census_change(&cache->expected, hash_bytes(uri, strlen(uri), size), size, 1);
 }
 
-static int marks_grow(struct block_seen *seen)
+void block_cache_expect_no_more(struct block_cache *cache, const char *uri, uint64_t size)
 {
-    uint32_t cap = seen->cap ? 2 * seen->cap : 1024;
-    uint64_t *marks = memory_zero(cap, sizeof *marks);
-    if (!marks)
-        return 0;
-    for (uint32_t i = 0; i < seen->cap; i++) {
-        uint32_t at = (uint32_t)seen->marks[i] & (cap - 1);
-        while (seen->marks[i] && marks[at])
-            at = (at + 1) & (cap - 1);
-        if (seen->marks[i])
-            marks[at] = seen->marks[i];
-    }
-    memory_free(seen->marks);
-    seen->marks = marks;
-    seen->cap = cap;
-    return 1;
+    census_change(&cache->expected, hash_bytes(uri, strlen(uri), size), size, 0);
 }
 
-static void note_object(struct block_cache *cache, const struct block_object *object)
+/* In [0, 1), and as many blocks of an object below any share of that as the share says, up to one:
+ * chosen by chance alone, too many would be chosen half of the time. The object is cut into cells
+ * of some MiB, in which the lots rise: what is kept and what is not lie in runs, and the latter is
+ * then fetched in ranges that are not cut into pieces. Each cell's lots begin elsewhere, by
+ * multiples of the golden ratio from a start that is the object's own. */
+static double block_lot(const struct block_object *object, uint64_t number)
 {
-    struct block_seen *seen = &cache->seen;
-    uint64_t mark;
-    memcpy(&mark, object->id, sizeof mark);
-    mark |= !mark;
-    pthread_mutex_lock(&seen->lock);
-    if (2 * seen->count < seen->cap || marks_grow(seen)) {
-        uint32_t at = (uint32_t)mark & (seen->cap - 1);
-        while (seen->marks[at] && seen->marks[at] != mark)
-            at = (at + 1) & (seen->cap - 1);
-        if (!seen->marks[at]) {
-            seen->marks[at] = mark;
-            seen->count++;
-            atomic_fetch_add(&cache->met, object->size);
-        }
-    }
-    pthread_mutex_unlock(&seen->lock);
-}
-
-/* In [0, 1), evenly spread over the runs of blocks of an object, and over all objects: multiples of
- * the golden ratio from a start that is the object's own. Chosen by chance alone, too many would be
- * chosen half of the time. Runs, where the cache is large enough to be even all the same: what is
- * not kept is then fetched in longer ranges. */
-static double block_lot(const struct block_key *key, uint64_t limit)
-{
-    uint64_t start, golden = UINT64_C(0x9e3779b97f4a7c15), run = limit / BLOCK_SIZE / RUN_SHARE;
-    run = run < 1 ? 1 : run > RUN_MOST ? RUN_MOST : run;
-    memcpy(&start, key->id, sizeof start);
-    return (double)((start + key->number / run * golden) >> 11) * 0x1p-53;
+    uint64_t start, golden = UINT64_C(0x9e3779b97f4a7c15);
+    uint64_t blocks = (object->size + BLOCK_SIZE - 1) / BLOCK_SIZE; /* at most 2^32 */
+    uint64_t cells = (blocks + CELL_BLOCKS / 2) / CELL_BLOCKS;
+    cells = cells ? cells : 1;
+    uint64_t cell = number * cells / blocks;
+    uint64_t first = (cell * blocks + cells - 1) / cells;
+    uint64_t end = ((cell + 1) * blocks + cells - 1) / cells;
+    memcpy(&start, object->id, sizeof start);
+    double shift = (double)((start + cell * golden) >> 11) * 0x1p-53;
+    return ((double)(number - first) + shift) / (double)(end - first);
 }
 
 /* The same blocks for every process, epoch and order: those whose lot is below the part of the data
  * that fits. Then nothing that is of use is ever evicted for something else that is of as much use,
  * which is what makes a cache that is too small useless. */
 static int is_admitted(struct block_cache *cache, const struct block_object *object,
-                       const struct block_key *key)
+                       uint64_t number)
 {
-    int64_t expected = atomic_load_explicit(&cache->expected, memory_order_relaxed);
-    if (expected <= 0)
-        note_object(cache, object);
-    uint64_t data = expected > 0 ? (uint64_t)expected : atomic_load(&cache->met);
+    uint64_t data = atomic_load_explicit(&cache->expected.bytes, memory_order_relaxed), mark;
+    if (!data) {
+        memcpy(&mark, object->id, sizeof mark);
+        census_change(&cache->met, mark, object->size, 1);
+        data = atomic_load_explicit(&cache->met.bytes, memory_order_relaxed);
+    }
     uint64_t limit = atomic_load_explicit(&cache->folder.limit, memory_order_relaxed);
     uint64_t spare = limit / RESERVE_SHARE + block_folder_segment_size(limit);
     uint64_t usable = limit > 2 * spare ? limit - spare : limit / 2;
-    return data <= usable || block_lot(key, limit) < (double)usable / (double)data;
+    return data <= usable || block_lot(object, number) < (double)usable / (double)data;
 }
 
 static int can_store(struct block_cache *cache, const struct block_object *object,
                      const struct block_key *key)
 {
-    return is_admitted(cache, object, key) &&
+    return is_admitted(cache, object, key->number) &&
            clock_coarse() >= atomic_load_explicit(&cache->shut_until, memory_order_relaxed) &&
            !block_writer_is_full(cache) && block_writer_start(cache);
 }
@@ -376,13 +388,19 @@ static void read_ahead(struct block_cache *cache, const struct block_ref *ref)
     madvise((void *)(segment->map + ref->inside[2]), length, MADV_WILLNEED); /* only a hint */
 }
 
+/* A read that took long may have met the disk, or a busy machine: the process's faults tell which.
+ * Asked only then: the question is a system call. */
 static void note_speed(struct block_cache *cache, int64_t took, const struct iovec *parts,
                        uint32_t part_count)
 {
-    uint64_t length = 0;
+    struct rusage usage;
+    uint64_t length = COLD_NS;
     for (uint32_t i = 0; i < part_count; i++)
         length += parts[i].iov_len;
-    if (length >= COLD_BYTES && took > 0 && (uint64_t)took > length) /* less than 1 GB/s */
+    if (took <= 0 || (uint64_t)took <= length || getrusage(RUSAGE_SELF, &usage))
+        return; /* 1 GB/s and more */
+    if (atomic_exchange_explicit(&cache->faults, usage.ru_majflt, memory_order_relaxed) !=
+        usage.ru_majflt)
         atomic_store_explicit(&cache->cold, COLD_TAKES, memory_order_relaxed);
 }
 
@@ -405,13 +423,22 @@ static enum block_state open_pinned(struct block_cache *cache, struct block_ref 
     return BLOCK_BYPASS;
 }
 
+/* Who only ever hits needs the thread too: it tells the others what is in use here, and lets go of
+ * what they took away. */
+static void note_hit(struct block_cache *cache)
+{
+    atomic_fetch_add_explicit(&cache->tally.hits, 1, memory_order_relaxed);
+    if (!atomic_load_explicit(&cache->writer.started, memory_order_relaxed))
+        block_writer_start(cache);
+}
+
 enum block_state block_take(struct block_cache *cache, const struct block_object *object,
                             uint64_t number, struct block_ref *out)
 {
     struct block_key key = block_key(object->id, number);
     int state = BLOCK_BYPASS;
     *out = (struct block_ref){.cache = cache, .object = *object, .number = number};
-    if (number <= UINT32_MAX && block_length(object, number) && cache->process == getpid()) {
+    if (number <= UINT32_MAX && block_length(object, number) && is_ours(cache)) {
         state = take_known(cache, &key, out);
         if (state < 0)
             state = take_unknown(cache, object, &key, out);
@@ -419,7 +446,7 @@ enum block_state block_take(struct block_cache *cache, const struct block_object
     if (state == BLOCK_HERE)
         state = open_pinned(cache, out);
     if (state == BLOCK_HERE)
-        atomic_fetch_add_explicit(&cache->tally.hits, 1, memory_order_relaxed);
+        note_hit(cache);
     else if (state != BLOCK_COMING)
         atomic_fetch_add_explicit(&cache->tally.misses, 1, memory_order_relaxed);
     if (state == BLOCK_BYPASS)
@@ -432,7 +459,7 @@ enum block_state block_peek(struct block_cache *cache, const struct block_object
 {
     struct block_key key = block_key(object->id, number);
     struct block_stripe *stripe = block_index_stripe(&cache->index, &key);
-    if (number > UINT32_MAX || !block_length(object, number))
+    if (number > UINT32_MAX || !block_length(object, number) || !is_ours(cache))
         return BLOCK_BYPASS;
     pthread_mutex_lock(&stripe->lock);
     struct block_node *node = stripe_find(stripe, &key);
@@ -440,7 +467,7 @@ enum block_state block_peek(struct block_cache *cache, const struct block_object
     pthread_mutex_unlock(&stripe->lock);
     if (here)
         return BLOCK_HERE;
-    return is_admitted(cache, object, &key) ? BLOCK_YOURS : BLOCK_BYPASS;
+    return is_admitted(cache, object, number) ? BLOCK_YOURS : BLOCK_BYPASS;
 }
 
 /* ---- using --------------------------------------------------------------------------------- */
@@ -505,7 +532,7 @@ static void drop_claim(struct block_cache *cache, const struct block_key *key)
 void block_give(struct block_ref *ref)
 {
     struct block_cache *cache = ref->cache;
-    enum ref_kind kind = (enum ref_kind)ref->inside[0];
+    enum ref_kind kind = is_ours(cache) ? (enum ref_kind)ref->inside[0] : REF_NONE;
     if (kind == REF_SEGMENT) {
         struct segment *segment = ref->entry;
         if (ref->inside[3] != UINT64_MAX)
@@ -528,7 +555,7 @@ void block_put(struct block_ref *ref, const void *data, uint64_t length)
     struct block_key key = block_key(ref->object.id, ref->number);
     assert(ref->inside[0] == REF_CLAIM);
     struct block_pending *pending = NULL;
-    if (length == block_length(&ref->object, ref->number))
+    if (is_ours(cache) && length == block_length(&ref->object, ref->number))
         pending = block_pending_new(cache, &ref->object, &key, data, (uint32_t)length);
     if (!pending) {
         atomic_fetch_add(&cache->tally.dropped, 1);

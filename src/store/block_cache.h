@@ -18,7 +18,7 @@
 
 struct block_cache;
 
-#define BLOCK_CACHE_LEAST BLOCK_SIZE /* a smaller cache is refused */
+#define BLOCK_CACHE_LEAST (2 * BLOCK_SIZE) /* with its books; a smaller cache is refused */
 
 /* Finds or makes the folder. size: most bytes that blocks may take on the disk; 0: what the folder
  * was made with, else a tenth of the disk. One block_cache a process and folder: a second open
@@ -27,11 +27,12 @@ STK_CHECK stk_status block_cache_open(struct block_cache **out, const char *fold
                                       struct stk_error *err);
 void block_cache_close(struct block_cache *cache); /* refs are given back before; NULL is fine */
 
-/* Somebody is going to read objects of so many bytes in all; minus: no more. What does not fit is
- * chosen by that: of data twice as large as the cache, each second block is kept, always the same
- * ones, so that every epoch hits half. Where nobody said, the sizes of the objects that were taken
- * are added up. */
-void block_cache_expect(struct block_cache *cache, int64_t bytes);
+/* Somebody is going to read this object; and no more. What does not fit is chosen by the sum of
+ * them: of data twice as large as the cache, half of the blocks are kept, always the same ones, so
+ * that every epoch hits half. An object that several expect counts once. Where nobody said, the
+ * sizes of the objects that were taken are added up. */
+void block_cache_expect(struct block_cache *cache, const char *uri, uint64_t size);
+void block_cache_expect_no_more(struct block_cache *cache, const char *uri, uint64_t size);
 
 /* One version of one object. uri without secrets. */
 struct block_object {

@@ -52,7 +52,7 @@ static void write_limit(const struct block_folder *folder, uint64_t limit)
     if (fd < 0)
         return;
     int good = flock(fd, LOCK_EX | LOCK_NB) == 0 && !block_fault(folder->fault, BLOCK_CALL_WRITE) &&
-               write(fd, text, (size_t)len) == len;
+               !segment_write(folder->fault, fd, text, (size_t)len, 0);
     if (!good || block_fault(folder->fault, BLOCK_CALL_RENAME) ||
         renameat(folder->fd, file, folder->fd, "limit") != 0)
         unlinkat(folder->fd, file, 0);
@@ -119,33 +119,49 @@ static int make_path(char *path)
     return mkdir(path, 0777) != 0 && errno != EEXIST ? -errno : 0;
 }
 
+/* Gives what is this user's the rights of a model, as far as they are in mask. Whoever made it may
+ * have been killed before, or be overtaken by another process: so all do it who come by. Where it
+ * is refused, it stays this user's alone. */
+static void mend_rights(int fd, const struct stat *model, mode_t mask,
+                        const struct block_fault *fault)
+{
+    struct stat found;
+    mode_t rights = model->st_mode & mask;
+    if (fstat(fd, &found) == 0 && found.st_uid == geteuid() && (found.st_mode & mask) != rights &&
+        !block_fault(fault, BLOCK_CALL_RIGHTS))
+        fchmod(fd, rights);
+}
+
 /* The folder within `outer`. Where many users may write there, they may here: what the umask takes
- * away, and the sticky bit, come from outside. */
+ * away, and the sticky bit, come from outside. Once it has claims it is in use, and its rights are
+ * as somebody wants them. */
 static int open_inner(int outer, int make, const struct block_fault *fault)
 {
     struct stat found;
-    int made = 0;
-    if (make && !block_fault(fault, BLOCK_CALL_MAKE))
-        made = mkdirat(outer, BLOCK_FOLDER_NAME, 0777) == 0;
+    if (make && !block_fault(fault, BLOCK_CALL_MAKE) &&
+        mkdirat(outer, BLOCK_FOLDER_NAME, 0777) != 0)
+        make = errno == EEXIST;
     int fd = openat(outer, BLOCK_FOLDER_NAME, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0)
         return -errno;
-    if (made && fstat(outer, &found) == 0 && found.st_mode & (S_IWGRP | S_IWOTH) &&
-        fchmod(fd, found.st_mode & 03777) != 0)
-        made = 0; /* then it is this user's alone */
+    if (make && fstat(outer, &found) == 0 && found.st_mode & (S_IWGRP | S_IWOTH) &&
+        faccessat(fd, "claims", F_OK, 0) != 0)
+        mend_rights(fd, &found, 03777, fault);
     return fd;
 }
 
-static int open_claims(int folder)
+/* The file holds nothing, so whoever may write to the folder may lock it. It is made only where it
+ * is not there: in a sticky folder another's may not be opened so. */
+static int open_claims(int folder, const struct block_fault *fault)
 {
+    static const int flags[] = {0, O_CREAT | O_EXCL, 0};
     struct stat found;
-    int fd = openat(folder, "claims", O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (fd >= 0 || errno != ENOENT)
-        return fd;
-    fd = openat(folder, "claims", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
-    /* It holds nothing, so whoever may write to the folder may lock it. */
-    if (fd >= 0 && fstat(folder, &found) == 0 && fchmod(fd, found.st_mode & 0666) != 0)
-        return fd; /* another made it: then it has its rights */
+    int fd = -1;
+    for (int i = 0; i < 3 && fd < 0; i++)
+        fd =
+            openat(folder, "claims", O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | flags[i], 0666);
+    if (fd >= 0 && fstat(folder, &found) == 0)
+        mend_rights(fd, &found, 0666, fault);
     return fd;
 }
 
@@ -170,7 +186,7 @@ stk_status block_folder_open(struct block_folder *folder, const char *path, uint
     if (folder->fd < 0)
         return cannot(err, -folder->fd, make ? "make" : "open", path);
     pthread_mutex_init(&folder->lock, NULL);
-    folder->claims_fd = make ? open_claims(folder->fd) : -1;
+    folder->claims_fd = make ? open_claims(folder->fd, folder->fault) : -1;
     if (make)
         settle_limit(folder, size);
     else
@@ -196,6 +212,13 @@ void block_folder_close(struct block_folder *folder)
     close(folder->fd);
     pthread_mutex_destroy(&folder->lock);
     folder->fd = -1;
+}
+
+void block_folder_let_go(struct block_folder *folder)
+{
+    if (folder->claims_fd >= 0)
+        close(folder->claims_fd);
+    folder->claims_fd = -1;
 }
 
 /* ---- claims -------------------------------------------------------------------------------- */

@@ -43,6 +43,8 @@ struct block_folder {
 STK_CHECK stk_status block_folder_open(struct block_folder *folder, const char *path, uint64_t size,
                                        int make, struct stk_error *err);
 void block_folder_close(struct block_folder *folder);
+/* In a child of fork: what this process claimed is its parent's alone. */
+void block_folder_let_go(struct block_folder *folder);
 void block_folder_set_limit(struct block_folder *folder, uint64_t limit);
 
 /* Removes what those left who died while they made a file; without it that is done after a minute.

@@ -108,7 +108,7 @@ static int found_block(void *user, struct segment *segment, uint32_t number,
     struct block_folder *folder = user;
     struct block_key key = block_key(entry->id, entry->number);
     struct segment_block block = {segment, number, entry->length, entry->offset, -1};
-    return !block_index_add(folder->index, &key, &block);
+    return !entry->dead && !block_index_add(folder->index, &key, &block);
 }
 
 static void scan(struct block_folder *folder, struct segment *segment)

@@ -6,6 +6,7 @@
 
 #include <sys/types.h>
 
+#include "store/block_census.h"
 #include "store/block_folder.h"
 
 #define BLOCK_QUEUE_MOST 64                        /* blocks that wait to be written */
@@ -29,7 +30,8 @@ struct block_writer {
     struct block_pending *free; /* with their memory */
     uint32_t waiting;           /* queued or being written */
     uint32_t made;              /* pendings that there are */
-    int started, stop;
+    _Atomic int started;        /* written under the lock; less than 0: no thread could be had */
+    int stop;
     pthread_t thread;
     struct segment_writer out; /* the thread's alone */
     struct segment *segment;   /* which it writes to; the thread's alone */
@@ -40,17 +42,10 @@ struct block_tally {
     _Atomic int no_space;
 };
 
-/* Objects that were met: where nobody said how much will be read. */
-struct block_seen {
-    pthread_mutex_t lock; /* of all below */
-    uint64_t *marks;      /* open addressing; 0: free */
-    uint32_t count, cap;
-};
-
 struct block_cache {
     struct block_cache *next; /* of the process; under the registry's lock */
     uint32_t references;      /* under the registry's lock */
-    pid_t process;            /* a child of fork has no threads and no claims of its own */
+    uint32_t forks;           /* registry.forks when it was opened: see is_ours */
     dev_t device;
     ino_t inode; /* of the folder */
     struct block_fault fault;
@@ -58,12 +53,12 @@ struct block_cache {
     struct block_index index;
     struct block_writer writer;
     struct block_tally tally;
-    struct block_seen seen;
-    _Atomic int64_t expected;   /* bytes */
-    _Atomic uint64_t met;       /* bytes of the objects in `seen` */
-    int64_t theirs_ns;          /* BLOCK_THEIRS_NS, but in tests */
-    _Atomic int32_t cold;       /* takes that shall have the disk read ahead */
-    _Atomic int64_t shut_until; /* clock_coarse: nothing can be stored before */
+    struct block_census expected; /* what data sets that are open are made of */
+    struct block_census met;      /* what was read: of use where nothing is expected */
+    int64_t theirs_ns;            /* BLOCK_THEIRS_NS, but in tests */
+    _Atomic int32_t cold;         /* takes that shall have the disk read ahead */
+    _Atomic long faults;          /* major ones of the process, when last asked */
+    _Atomic int64_t shut_until;   /* clock_coarse: nothing can be stored before */
 };
 
 /* block_cache_open with a fault. */
@@ -73,7 +68,7 @@ STK_CHECK stk_status block_cache_open_with(struct block_cache **out, const char 
 
 /* --- block_writer.c */
 void block_writer_init(struct block_writer *writer);
-/* 0: no thread could be had. */
+/* Starts the thread where it does not run yet. 0: none could be had. */
 int block_writer_start(struct block_cache *cache);
 /* Writes what waits, for half a second at most; drops the rest. */
 void block_writer_stop(struct block_cache *cache);

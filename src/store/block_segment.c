@@ -16,6 +16,7 @@
 #include "store/guard.h"
 
 #define ENTRY_CAP_MOST (1u << 20)
+#define SCATTER_LARGE ((size_t)64 << 10) /* less than COPY_LARGE: a long value is cut by blocks */
 
 void segment_file(char kind, uint64_t name, char out[SEGMENT_NAME_CAP])
 {
@@ -141,7 +142,7 @@ void segment_free(struct segment *segment)
 
 #define SCAN_ENTRIES 64
 
-static int is_empty(const struct segment_entry *entry)
+int segment_entry_is_empty(const struct segment_entry *entry)
 {
     static const struct segment_entry empty;
     return !memcmp(entry, &empty, offsetof(struct segment_entry, sum));
@@ -158,10 +159,10 @@ static int take_entries(struct segment *segment, const struct segment_entry *ent
     for (uint32_t i = 0; i < count; i++) {
         const struct segment_entry *entry = &entries[i];
         int sound = segment_entry_is_sound(&segment->head, segment->file_size, entry);
-        int last = i + 1 == count || is_empty(&entries[i + 1]);
-        if (!sound && (is_empty(entry) || last))
+        int last = i + 1 == count || segment_entry_is_empty(&entries[i + 1]);
+        if (!sound && (segment_entry_is_empty(entry) || last))
             return 0;
-        if (sound && !entry->dead && found(user, segment, segment->scanned, entry))
+        if (sound && found(user, segment, segment->scanned, entry))
             return -ENOMEM;
         segment->scanned++;
     }
@@ -286,7 +287,7 @@ void segment_scatter(const struct iovec *parts, uint32_t part_count, uint64_t sk
         }
         uint64_t some = room - skip < len ? room - skip : len;
         uint8_t *to = (uint8_t *)parts[i].iov_base + skip;
-        if (some >= COPY_LARGE)
+        if (some >= SCATTER_LARGE)
             copy_past_caches(to, from, some);
         else
             memcpy(to, from, some);

@@ -13,6 +13,7 @@
 
 #include <stdatomic.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 #include "store/block_cache.h"
 
@@ -76,12 +77,16 @@ enum block_call {
     BLOCK_CALL_ENTRY,  /* one entry: from here on the block is there */
     BLOCK_CALL_RENAME, /* a new file gets its name */
     BLOCK_CALL_CUT,    /* a full segment is cut to what it holds */
+    BLOCK_CALL_RIGHTS, /* who may write to the folder, or lock its claims */
     BLOCK_CALL_UNLINK
 };
 struct block_fault {
     int (*call)(void *user, enum block_call call); /* NULL: none */
+    /* In the place of pwrite, for a write of which a part alone reaches the disk; NULL: pwrite. */
+    ssize_t (*write)(void *user, int fd, const void *from, size_t len, off_t offset);
     void *user;
-    int no_maps; /* not 0: segments are read without maps, as where there is no room for them */
+    int no_maps;   /* not 0: segments are read without maps, as where there is no room for them */
+    int no_direct; /* not 0: they are written through the page cache */
 };
 static inline int block_fault(const struct block_fault *fault, enum block_call call)
 {
@@ -91,6 +96,10 @@ static inline int block_fault(const struct block_fault *fault, enum block_call c
 #define SEGMENT_NAME_CAP 24
 void segment_file(char kind, uint64_t name, char out[SEGMENT_NAME_CAP]); /* kind 's' or 't' */
 
+/* Writes all of it. -ENOSPC, or what else is in the way: then a part may be there. */
+int segment_write(const struct block_fault *fault, int fd, const void *from, size_t len,
+                  uint64_t offset);
+
 /* Opens a segment of the folder for reading. may_map 0: it is read without a map. -EBADMSG: it is
  * no segment, or of another layout. */
 int segment_open(struct segment **out, int folder, uint64_t name, int may_map);
@@ -98,7 +107,7 @@ void segment_free(struct segment *segment); /* NULL is fine */
 /* The file, open for reading; the caller closes it. Minus errno. */
 int segment_fd(const struct segment *segment, int folder);
 
-/* Calls found for each valid entry that was added since the last time. */
+/* Calls found for each entry that is sound and was added since the last time, dead ones too. */
 int segment_scan(struct segment *segment, int folder,
                  int (*found)(void *user, struct segment *segment, uint32_t number,
                               const struct segment_entry *entry),
@@ -106,6 +115,8 @@ int segment_scan(struct segment *segment, int folder,
 /* The entry's sum is right, and it lies inside. */
 int segment_entry_is_sound(const struct segment_head *head, uint64_t file_size,
                            const struct segment_entry *entry);
+/* Nothing was ever written there. */
+int segment_entry_is_empty(const struct segment_entry *entry);
 
 /* The name of the entry's object, ended by NUL; "" when it was not kept. */
 void segment_object_name(const struct segment *segment, int folder,
@@ -145,7 +156,7 @@ struct segment_writer {
 
 /* A new segment for so many bytes of blocks. Minus errno; nothing is left then. */
 int segment_writer_make(struct segment_writer *writer, int folder, uint64_t data_size);
-/* Goes on with one whose writer is gone. -EAGAIN: it is not. */
+/* Goes on with one whose writer is gone. -EAGAIN: it is not. -ENFILE: nothing can be added. */
 int segment_writer_adopt(struct segment_writer *writer, int folder, uint64_t name);
 int segment_writer_has_room(const struct segment_writer *writer, uint64_t length);
 /* data: SEGMENT_PAGE-aligned, with room up to a whole page, which is overwritten. -ENFILE: it is

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -39,7 +40,7 @@ static int is_direct(const char *host)
         if (name_len && *name == '.')
             name++, name_len--;
         int ends = name_len && name_len <= host_len &&
-                   !strncmp(host + host_len - name_len, name, name_len) &&
+                   !strncasecmp(host + host_len - name_len, name, name_len) &&
                    (name_len == host_len || host[host_len - name_len - 1] == '.');
         if (ends || (name_len == 1 && *name == '*'))
             return 1;

@@ -8,6 +8,7 @@
 
 #include "base/checked.h"
 #include "base/clock.h"
+#include "base/condition.h"
 #include "base/fail.h"
 #include "base/hash.h"
 #include "base/memory.h"
@@ -31,18 +32,16 @@ int remote_is(const struct object_table *table)
 
 /* --- opening ---------------------------------------------------------------------------------- */
 
-/* Tells the cache how much there is to be read. */
-static void expect_all(struct remote *remote)
+/* Tells the cache what there is to be read, or that it is not any more. */
+static void expect_all(struct remote *remote,
+                       void (*tell)(struct block_cache *cache, const char *uri, uint64_t size))
 {
-    uint64_t bytes = 0;
+    char buf[FILE_PATH_CAP];
     for (uint32_t i = 0; i < remote->table.count; i++) {
         struct object object;
         remote->table.get(remote->table.owner, i, &object);
-        if (!checked_add(bytes, object.size, &bytes) || bytes > INT64_MAX)
-            return; /* no cache holds a share of that */
+        tell(remote->cache, file_path(remote->table.root, object.name, buf), object.size);
     }
-    remote->expected = (int64_t)bytes;
-    block_cache_expect(remote->cache, remote->expected);
 }
 
 static stk_status open_parts(struct remote *remote, const struct store_options *options,
@@ -63,14 +62,13 @@ static stk_status open_parts(struct remote *remote, const struct store_options *
     if (!status)
         status = blocks_new(&remote->blocks, remote, err);
     if (!status)
-        expect_all(remote);
+        expect_all(remote, block_cache_expect);
     return status;
 }
 
 stk_status remote_open(struct remote **out, const struct object_table *table,
                        const struct store_options *options, struct stk_error *err)
 {
-    pthread_condattr_t attributes;
     *out = NULL;
     struct remote *remote = memory_zero(1, sizeof *remote);
     if (!remote)
@@ -78,10 +76,7 @@ stk_status remote_open(struct remote **out, const struct object_table *table,
     remote->table = *table;
     remote->pid = getpid();
     pthread_mutex_init(&remote->lock, NULL);
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&remote->quiet, &attributes);
-    pthread_condattr_destroy(&attributes);
+    condition_init(&remote->quiet);
     stk_status status = open_parts(remote, options, err);
     if (status) {
         remote_close(remote);
@@ -108,15 +103,17 @@ void remote_close(struct remote *remote)
     pthread_mutex_unlock(&remote->lock);
     line_cancel(remote, is_any, NULL);
     line_free(remote);
+    if (remote->blocks) /* the last that was opened: all is expected */
+        expect_all(remote, block_cache_expect_no_more);
     blocks_free(remote->blocks);
-    if (remote->expected)
-        block_cache_expect(remote->cache, -remote->expected);
     block_cache_close(remote->cache);
     for (uint32_t i = 0; i < remote->site_count; i++) {
         memory_free(remote->sites[i].prefix);
         site_close(remote->sites[i].site);
     }
     memory_free(remote->sites);
+    assert(remote->stretch_count == 0); /* let go of before */
+    memory_free(remote->stretches);
     memory_free(remote->cache_folder);
     if (remote->net)
         net_give(remote->net);
@@ -154,6 +151,11 @@ enum store_flow remote_flow(struct remote *remote)
                                : STORE_THIN;
     pthread_mutex_unlock(&remote->lock);
     return flow;
+}
+
+int remote_has_cache(const struct remote *remote)
+{
+    return remote->cache != NULL;
 }
 
 uint64_t remote_buffers(struct store *store, uint64_t most)

@@ -20,8 +20,13 @@ STK_CHECK stk_status remote_queue_open(struct store *store, uint32_t depth,
                                        struct store_queue **out, struct stk_error *err);
 stk_status remote_read_now(struct store *store, struct store_read *read);
 enum store_flow remote_flow(struct remote *remote); /* as store_flow */
+int remote_has_cache(const struct remote *remote);
 /* As store_buffers. */
 uint64_t remote_buffers(struct store *store, uint64_t most);
+/* As store_hold, store_let_go. */
+struct store_stretch *remote_stretch_hold(struct store *store, uint32_t object, uint64_t offset,
+                                          uint64_t length);
+void remote_stretch_let_go(struct store_stretch *stretch);
 /* As store_explain, with the words that the last failed fetch there had; STK_OK: they are not kept
  * any more. */
 stk_status remote_explain(const struct store *store, const struct store_read *read,

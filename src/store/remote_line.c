@@ -139,7 +139,7 @@ static void flight_failed(struct remote *remote, struct flight *flight)
     if (fetch->status == STK_CANCELLED)
         return;
     remote_note_failure(remote, strip->place->object, fetch->offset, fetch->length, &fetch->error);
-    if (fetch->status != STK_IO)
+    if (fetch->status != STK_IO && fetch->status != STK_LIMIT) /* down, or busy for all that time */
         return;
     int64_t now = clock_now();
     if (now - remote->good_ns < remote->patience_ns)

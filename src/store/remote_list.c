@@ -2,9 +2,9 @@
  * thousand must not take a thousand round trips; folders and globs are listed. */
 #include <pthread.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/clock.h"
+#include "base/condition.h"
 #include "base/fail.h"
 #include "base/memory.h"
 #include "net/fetch.h"
@@ -143,8 +143,7 @@ static stk_status ask_all(struct asks *asks, struct stk_error *err)
         if (!asks->flying)
             break;
         int64_t until = clock_now() + SLICE_NS;
-        struct timespec limit = {.tv_sec = until / 1000000000, .tv_nsec = until % 1000000000};
-        pthread_cond_timedwait(&asks->changed, &asks->lock, &limit);
+        condition_wait(&asks->changed, &asks->lock, until);
         if (!cancelled && patience.is_over && patience.is_over(patience.user)) {
             cancelled = 1;
             ask_cancel(asks);
@@ -373,17 +372,13 @@ static stk_status asks_run(struct list *list, struct asks *asks, enum remote_kin
 stk_status remote_list_add(struct list *list, const char *const *uris, uint32_t count,
                            enum remote_kind *kinds, struct stk_error *err)
 {
-    pthread_condattr_t attributes;
     struct stk_error failure = {0};
     struct asks asks = {.uris = uris, .count = count, .failed = count, .failure = &failure};
     stk_status status = net_take(&asks.net, err);
     if (status)
         return status;
     pthread_mutex_init(&asks.lock, NULL);
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&asks.changed, &attributes);
-    pthread_condattr_destroy(&attributes);
+    condition_init(&asks.changed);
     asks.answers = memory_zero(count ? count : 1, sizeof *asks.answers);
     asks.slots = memory_zero(ASKS_MOST, sizeof *asks.slots);
     if (asks.answers && asks.slots)

@@ -69,7 +69,6 @@ struct remote {
     struct blocks *blocks;     /* NULL without a cache */
     char *cache_folder;
     uint64_t cache_size;
-    int64_t expected;    /* bytes that the cache was told of */
     pid_t pid;           /* whose threads serve it */
     int64_t patience_ns; /* so long without any good answer: it is taken for dead */
 
@@ -78,7 +77,9 @@ struct remote {
     /* under the lock */
     struct known_site *sites;
     uint32_t site_count;
-    struct strip *first, *last; /* the line */
+    struct strip *first, *last;       /* the line */
+    struct store_stretch **stretches; /* by object, then offset */
+    uint32_t stretch_count, stretch_cap;
     struct flight *flying, *idle;
     uint32_t flying_count, flying_most; /* most: as was advised when the last one was sent */
     uint32_t landing;                   /* inside done() */
@@ -125,5 +126,35 @@ int remote_spares(struct remote *remote, const struct store_read *read, struct s
 /* As it would fail after a long wait: nothing has come from there for as long as one range may
  * take, and that was found out just now. 0: it may be tried. Takes the lock. */
 int remote_is_dead(struct remote *remote, struct stk_error *out);
+
+/* --- stretches (remote_stretch.c); under the lock but where said -------------------------------
+ */
+
+struct item;
+
+/* A read wants a part of a stretch. It is the queue's; a stretch that is on its way has it in its
+ * list. */
+struct dip {
+    struct dip *next;
+    struct item *item;
+    struct store_stretch *stretch;
+    uint64_t offset, length; /* in the object */
+    stk_status status;
+};
+
+/* Begins a dip for as much of [offset, end) as lies in a stretch there, and says how much that is;
+ * queue_dip_over follows, at once where the stretch is there. 0: none has the byte at offset; *next
+ * is where the next one begins, at most end. */
+uint64_t stretch_dip(struct remote *remote, struct dip *dip, uint32_t object, uint64_t offset,
+                     uint64_t end, uint64_t *next);
+/* Where the dip's bytes are; of a dip that is over and has no status. Without the lock. */
+const uint8_t *dip_data(const struct dip *dip);
+void dip_end(struct dip *dip); /* its bytes are copied, or not wanted */
+/* Takes a queue's dips out of all lists, into one of its own; each is still to be ended. */
+void stretches_forget(struct remote *remote, const struct remote_queue *queue, struct dip **to);
+
+/* remote_queue.c: the stretch came, or not (dip->status). */
+void queue_dip_over(struct dip *dip);
+const struct remote_queue *item_queue(const struct item *item);
 
 #endif

@@ -11,12 +11,14 @@
 #include "base/memory.h"
 #include "store/probe_connect.h"
 #include "store/probe_speed.h"
+#include "store/remote_glob.h"
 
 #define PROBE_OBJECTS 64   /* that speeds are measured over */
 #define PROBE_LOOKS 9      /* reads of one byte that the latency is taken from */
 #define PROBE_TLS_S 15     /* seconds for one bare request */
 #define PROBE_PAGE 1000    /* names that are asked for */
 #define PROBE_TEXT 4194304 /* most bytes of such a page */
+#define PROBE_KEY 1100     /* bytes of a key; clouds know 1024 */
 
 struct probe {
     const struct probe_options *options;
@@ -191,9 +193,12 @@ static stk_status step_list(struct probe *probe, struct stk_error *err)
 {
     struct text body = {0};
     struct site_page page = {0};
+    char prefix[PROBE_KEY];
+    /* Of a pattern what stands before it. */
+    snprintf(prefix, sizeof prefix, "%.*s", (int)remote_glob_literal(probe->key), probe->key);
     struct fetch fetch = {
         .site = probe->site,
-        .call = {.verb = SITE_LIST, .key = probe->key, .page = PROBE_PAGE},
+        .call = {.verb = SITE_LIST, .key = prefix, .page = PROBE_PAGE},
         .text = &body,
         .text_most = PROBE_TEXT,
     };
@@ -205,11 +210,12 @@ static stk_status step_list(struct probe *probe, struct stk_error *err)
     for (uint64_t i = 0; i < page.count && !status; i++)
         if (!page.entries[i].is_folder)
             status = keep_object(probe, page.entries[i].key, page.entries[i].size, err);
+    if (!status && !page.count) {
+        status = fail(err, STK_NOT_FOUND, "nothing lies under %s/%.300s", probe->site->uri, prefix);
+        fail_remedy(err, "check the spelling: names are case-sensitive");
+    }
     if (status)
         tell_bad(probe, "list", err);
-    else if (!page.count)
-        tell(probe, "list", PROBE_BAD, "check the spelling: names are case-sensitive",
-             "nothing lies under %s/%s", probe->site->uri, probe->key);
     else
         tell(probe, "list", PROBE_GOOD, "", "%llu names%s", (unsigned long long)page.count,
              page.token ? " on the first page, and more" : "");
@@ -323,17 +329,15 @@ static stk_status step_speed(struct probe *probe, struct stk_error *err)
 
 /* ---- the whole ----------------------------------------------------------------------------- */
 
-/* Whether requests go by https shows in the first one that is made; what cannot be made for want of
- * credentials is https unless its port is another. */
+/* Whether requests go by https shows in one that is made: without credentials, which the probe has
+ * not come to yet. */
 static int goes_by_https(const struct probe *probe)
 {
     struct site_made made = {0};
     struct site_call call = {.verb = SITE_STAT, .key = "-"};
-    char host[PROBE_HOST], port[8];
-    probe_host_split(probe->site->host, host, port);
-    int https = !strcmp(port, "443");
-    if (!site_make(probe->site, &call, &made, NULL) && made.url.data)
-        https = !strncmp(made.url.data, "https://", 8);
+    struct site *site = probe->site;
+    int https = !site->ops->make(site, &call, NULL, &made, NULL) && made.url.data &&
+                !strncmp(made.url.data, "https://", 8);
     site_made_reset(&made);
     return https;
 }

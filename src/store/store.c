@@ -110,9 +110,32 @@ enum store_flow store_flow(const struct store *store)
     return store->remote ? remote_flow(store->remote) : STORE_STILL;
 }
 
+int store_has_cache(const struct store *store)
+{
+    return store->remote && remote_has_cache(store->remote);
+}
+
 uint64_t store_buffers(struct store *store, uint64_t most)
 {
     return store->remote ? remote_buffers(store, most) : 0;
+}
+
+struct store_stretch *store_hold(struct store *store, uint32_t object, uint64_t offset,
+                                 uint64_t length)
+{
+    return store->remote ? remote_stretch_hold(store, object, offset, length) : NULL;
+}
+
+void store_let_go(struct store_stretch *stretch)
+{
+    if (stretch)
+        remote_stretch_let_go(stretch);
+}
+
+int store_has_failed(const struct store *store, const struct store_read *range)
+{
+    struct stk_error words;
+    return store->remote && remote_explain(store, range, &words);
 }
 
 static void explain_plain(const struct store_read *read, struct stk_error *err)

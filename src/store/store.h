@@ -92,9 +92,24 @@ enum store_flow {
     STORE_THIN   /* less: more reads at once would be faster */
 };
 enum store_flow store_flow(const struct store *store);
+int store_has_cache(const struct store *store); /* what is fetched is kept on this machine */
 /* At most so many bytes for buffers of the store's own, between what is fetched and a cache; what
  * it comes to is returned. 0: it has none. */
 uint64_t store_buffers(struct store *store, uint64_t most);
+
+/* A stretch of an object that many small reads will lie in. From hold to let_go it is fetched once,
+ * by ranges that suit the network, into memory of the store's, and what of a read lies in it is
+ * copied from there. NULL: there is none, and reads go their own ways: files of this machine, a
+ * cache (which keeps what was fetched anyway), no memory. Any thread; hold does not wait, let_go
+ * waits only until what is still on its way was cancelled. */
+struct store_stretch;
+struct store_stretch *store_hold(struct store *store, uint32_t object, uint64_t offset,
+                                 uint64_t length);
+void store_let_go(struct store_stretch *stretch); /* before the store closes; NULL is fine */
+
+/* Not 0: some bytes of this range could not be had lately, with this status. Where a value cannot
+ * be read or decoded, it tells a network at fault from a value at fault. Always 0 for files. */
+int store_has_failed(const struct store *store, const struct store_read *range);
 
 /* Fills *err from a failed read: what, object, offset and remedy. Returns read->status. */
 stk_status store_explain(const struct store *store, const struct store_read *read,

@@ -5,9 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+#include "base/condition.h"
 #include "base/fail.h"
 #include "base/memory.h"
 #include "store/upload_parts.h"
@@ -20,7 +21,8 @@
 
 uint64_t upload_part_length(uint32_t number)
 {
-    return UPLOAD_PART << ((number - 1) / UPLOAD_STEP);
+    uint32_t doublings = (number - 1) / UPLOAD_STEP;
+    return UPLOAD_PART << (doublings < UPLOAD_DOUBLINGS ? doublings : UPLOAD_DOUBLINGS);
 }
 
 static void slots_free(struct upload *upload)
@@ -48,12 +50,8 @@ static void upload_free(struct upload *upload)
 
 static void conditions_init(struct upload *upload)
 {
-    pthread_condattr_t monotonic;
     pthread_mutex_init(&upload->lock, NULL);
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&upload->changed, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    condition_init(&upload->changed);
 }
 
 static stk_status check_target(const struct upload *upload, struct stk_error *err)
@@ -135,14 +133,7 @@ static void part_done(struct fetch *fetch)
 /* Sleeps until a part is done, at most a little. Under the lock. */
 static void wait_a_little(struct upload *upload)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += POLL_NS;
-    if (until.tv_nsec >= 1000000000) {
-        until.tv_nsec -= 1000000000;
-        until.tv_sec++;
-    }
-    pthread_cond_timedwait(&upload->changed, &upload->lock, &until);
+    condition_wait(&upload->changed, &upload->lock, clock_now() + POLL_NS);
 }
 
 static struct upload_slot *free_slot(struct upload *upload)

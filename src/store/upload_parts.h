@@ -12,6 +12,7 @@
 #define UPLOAD_PART ((uint64_t)8 << 20) /* the first parts' length */
 #define UPLOAD_MOST_PARTS 10000         /* S3's; Azure's is 50,000 */
 #define UPLOAD_STEP 1000                /* so many parts are of one length, then it doubles */
+#define UPLOAD_DOUBLINGS 8              /* 2 GiB: Azure takes no part of 4 GiB */
 #define UPLOAD_TAG 128                  /* bytes of a part's tag: an MD5 in quotes, or the like */
 
 /* One part on its way, or a place for one. */
@@ -54,7 +55,7 @@ struct upload {
 };
 
 /* How long part `number` (1 ..) is: always the same, so that one upload can go on with the parts of
- * another. Lengths double after each thousand: 10,000 parts hold 7.8 TiB, and a size that is not
+ * another. Lengths double after each thousand: 10,000 parts hold 5.8 TiB, and a size that is not
  * known beforehand is no trouble. */
 uint64_t upload_part_length(uint32_t number);
 

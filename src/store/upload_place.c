@@ -9,6 +9,8 @@
 
 #define MOST_NAMES 1000000
 #define ANSWER_MOST (1u << 20)
+#define PAGE_MOST (16u << 20)
+#define TIDY_ROUNDS 100 /* of a page of uploads each */
 
 struct upload_place {
     struct net *net;
@@ -83,6 +85,45 @@ void upload_place_uri(const struct upload_place *place, const char *name, struct
         length--; /* the slash */
     text_format(to, "%s%s%.*s%s", place->site->uri, name[0] || length ? "/" : "", (int)length,
                 place->folder, name);
+}
+
+/* --- two names of one place ------------------------------------------------------------------- */
+
+/* The address that a folder's objects are read from; "" : it has none that can be told. */
+static void add_address(struct text *to, struct net *net, const char *uri)
+{
+    struct site_made made = {0};
+    struct site *site = NULL;
+    const char *key;
+
+    if (site_open(&site, net, uri, &key, NULL))
+        return;
+    const struct site_call call = {.verb = SITE_READ, .key = key};
+    if (!site->ops->make(site, &call, NULL, &made, NULL))
+        text_add(to, made.url.data, strcspn(made.url.data, "?"));
+    while (to->len && to->data[to->len - 1] == '/')
+        to->len--;
+    text_add(to, "/", 1);
+    site_made_reset(&made);
+    site_close(site);
+}
+
+int upload_place_holds(const char *folder, const char *uri)
+{
+    struct text outer = {0}, inner = {0};
+    struct net *net = NULL;
+    int holds = 0;
+
+    if (site_is_remote(uri) && !net_take(&net, NULL)) {
+        add_address(&outer, net, folder);
+        add_address(&inner, net, uri);
+        holds = !outer.failed && !inner.failed && outer.len > 1 &&
+                !strncmp(outer.data, inner.data ? inner.data : "", outer.len);
+        net_give(net);
+    }
+    text_free(&outer);
+    text_free(&inner);
+    return holds;
 }
 
 /* --- lists ----------------------------------------------------------------------------------- */
@@ -186,16 +227,64 @@ stk_status upload_place_get(struct upload_place *place, const char *name, uint64
 }
 
 stk_status upload_place_put(struct upload_place *place, const char *name, const struct text *text,
-                            struct stk_error *err)
+                            enum upload_put how, struct stk_error *err)
 {
     struct text answer = {0};
-    struct fetch fetch = {.call = {.verb = SITE_PUT, .send = text->data, .send_length = text->len},
+    struct fetch fetch = {.call = {.verb = SITE_PUT,
+                                   .send = text->data,
+                                   .send_length = text->len,
+                                   .only_new = how == UPLOAD_ONLY_NEW},
                           .text = &answer,
                           .text_most = ANSWER_MOST};
     stk_status status = ask(place, name, &fetch, err);
 
     text_free(&answer);
+    if (how == UPLOAD_ONLY_NEW && status == STK_UNSUPPORTED)
+        return upload_place_put(place, name, text, UPLOAD_REPLACE, err);
     return status;
+}
+
+/* One page of uploads that were broken off. */
+static stk_status left_page(struct upload_place *place, const char *prefix, struct site_page *page)
+{
+    struct text body = {0}, key = {0};
+    struct web_answer answer = {.status = 200};
+    struct fetch fetch = {.site = place->site,
+                          .call = {.verb = SITE_PARTS, .is_prefix = 1},
+                          .text = &body,
+                          .text_most = PAGE_MOST};
+    stk_status status;
+
+    text_format(&key, "%s%s", place->folder, prefix);
+    fetch.call.key = key.data;
+    status = key.failed ? STK_MEMORY : fetch_now(&fetch, NULL);
+    if (!status)
+        status = place->site->ops->read_page(place->site, &fetch.call, &answer,
+                                             body.data ? body.data : "", body.len, page, NULL);
+    text_free(&key);
+    text_free(&body);
+    return status;
+}
+
+void upload_place_tidy(struct upload_place *place, const char *prefix,
+                       int (*is_wanted)(const void *user, const char *name), const void *user)
+{
+    size_t folder = strlen(place->folder);
+    int goes_on = 1;
+
+    for (int round = 0; round < TIDY_ROUNDS && goes_on; round++) {
+        struct site_page page = {0};
+        goes_on = 0; /* until one was forgotten: the next page may hold more */
+        if (left_page(place, prefix, &page))
+            page.count = 0;
+        for (uint64_t i = 0; i < page.count; i++) {
+            const char *name = page.entries[i].key + folder;
+            struct fetch fetch = {.call = {.verb = SITE_ABORT, .upload = page.entries[i].etag}};
+            if (is_wanted(user, name) && !ask(place, name, &fetch, NULL))
+                goes_on = 1;
+        }
+        site_page_reset(&page);
+    }
 }
 
 stk_status upload_place_remove(struct upload_place *place, const char *name, struct stk_error *err)

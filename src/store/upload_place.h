@@ -22,6 +22,10 @@ void upload_place_close(struct upload_place *place); /* NULL is fine */
 /* Adds the URI of an object in it; name "" : of the folder, without a slash at its end. */
 void upload_place_uri(const struct upload_place *place, const char *name, struct text *to);
 
+/* Not 0: a URI lies in the folder that another one names, however the two are written: az:// and
+ * abfss:// may be one place. */
+int upload_place_holds(const char *folder, const char *uri);
+
 struct upload_entry {
     const char *name; /* in the folder; it may have slashes */
     uint64_t size, version;
@@ -42,9 +46,19 @@ STK_CHECK stk_status upload_place_stat(struct upload_place *place, const char *n
                                        struct upload_entry *out, struct stk_error *err);
 STK_CHECK stk_status upload_place_get(struct upload_place *place, const char *name, uint64_t most,
                                       struct text *out, struct stk_error *err);
-/* A small object from memory; replaces what is there. */
+/* A small object from memory. */
+enum upload_put {
+    UPLOAD_REPLACE,
+    UPLOAD_ONLY_NEW /* STK_MISMATCH where it is there already; a site that knows no such thing
+                       replaces it */
+};
 STK_CHECK stk_status upload_place_put(struct upload_place *place, const char *name,
-                                      const struct text *text, struct stk_error *err);
+                                      const struct text *text, enum upload_put how,
+                                      struct stk_error *err);
+/* Forgets the parts of uploads that were broken off, of objects whose names begin with a prefix and
+ * are wanted: nobody sees them, and they are paid for. What cannot be listed or forgotten stays. */
+void upload_place_tidy(struct upload_place *place, const char *prefix,
+                       int (*is_wanted)(const void *user, const char *name), const void *user);
 /* One that is not there is STK_OK. */
 STK_CHECK stk_status upload_place_remove(struct upload_place *place, const char *name,
                                          struct stk_error *err);

@@ -197,6 +197,46 @@ static void fault_94_a_stopped_process_is_waited_for_a_while_and_then_passed(voi
     block_cache_close(cache);
 }
 
+/* The claim hangs on a descriptor that a child of fork has too. */
+static void a_claim_does_not_live_on_in_a_child_of_fork(void **state)
+{
+    (void)state;
+    if (!CAN_FORK)
+        skip();
+    char uri[64];
+    struct block_object object = test_object(0, OBJECT_SIZE, uri);
+    struct block_cache *cache = open_cache(folder, 64 * MIB);
+    struct block_ref ref;
+    int told[2];
+    assert_int_equal(block_take(cache, &object, 0, &ref), BLOCK_YOURS);
+    assert_int_equal(pipe(told), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        char byte;
+        block_give(&ref); /* not its own: the parent's claim stays */
+        close(told[1]);
+        _exit(read(told[0], &byte, 1) == 0 ? 0 : 1);
+    }
+    close(told[0]);
+    int fd = openat(cache->folder.fd, "claims", O_RDWR);
+    struct flock lock = {.l_type = F_WRLCK};
+    assert_int_equal(fcntl(fd, F_OFD_GETLK, &lock), 0);
+    assert_int_equal(lock.l_type, F_WRLCK);
+    close(cache->folder.claims_fd); /* as when this process dies */
+    cache->folder.claims_fd = -1;
+    for (int i = 0; i < 1000 && lock.l_type != F_UNLCK; i++) { /* the child may not have run yet */
+        lock = (struct flock){.l_type = F_WRLCK};
+        assert_int_equal(fcntl(fd, F_OFD_GETLK, &lock), 0);
+        usleep(1000);
+    }
+    assert_int_equal(lock.l_type, F_UNLCK);
+    close(fd);
+    close(told[1]);
+    assert_true(ended_well(child));
+    block_give(&ref);
+    block_cache_close(cache);
+}
+
 static void a_child_of_fork_bypasses_its_parents_cache(void **state)
 {
     (void)state;
@@ -311,6 +351,7 @@ int main(int argc, char **argv)
         TEST(fault_82_processes_that_start_together_fetch_each_block_once),
         TEST(a_claim_dies_with_its_process),
         TEST(fault_94_a_stopped_process_is_waited_for_a_while_and_then_passed),
+        TEST(a_claim_does_not_live_on_in_a_child_of_fork),
         TEST(a_child_of_fork_bypasses_its_parents_cache),
         TEST(no_two_processes_write_to_one_segment),
         TEST(fault_80_a_limit_of_file_sizes_is_no_end),
