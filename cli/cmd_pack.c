@@ -1,6 +1,8 @@
 /* `stoker pack`: any dataset -> tar shards, or tables -> a series. */
 #include "stoker/pack.h"
+#include "stoker/remote.h"
 #include "exit_status.h"
+#include "interrupt.h"
 #include "made_report.h"
 #include "message.h"
 #include "pack_to.h"
@@ -20,6 +22,8 @@ int pack_to_tar(struct stk_context *context, const struct pack_arguments *argume
     struct stk_error err;
     int status = EXIT_DONE;
 
+    if (stk_is_remote(arguments->out))
+        interrupt_patience(3); /* what is there is noted, and files on their way are removed */
     if (source_open(context, &arguments->base, arguments->base.words, arguments->base.word_count,
                     &dataset, &err))
         return message_error(&err);
@@ -124,7 +128,8 @@ const struct command cmd_pack = {
     .summary =
         "Packs a dataset into tar shards, or tables into a series of sliding windows.\n"
         "tar: folders, loose files or any other dataset, for WebDataset too.\n"
-        "series: Parquet, CSV, ORC and Arrow files; this needs the Python package with pyarrow.\n"
+        "series: Parquet, CSV, ORC and Arrow files, here or in a store; this needs the Python\n"
+        "package with pyarrow.\n"
         "Here --dtype is f32, f16 or bf16 (f32), and the window's sizes are what the series is\n"
         "opened with by default.\n"
         "OUT may be s3://, az://, abfss:// or gs://: files are made in $TMPDIR (/var/tmp) and\n"
@@ -137,6 +142,7 @@ const struct command cmd_pack = {
                 "0.8,0.1,0.1\n"
                 "  stoker pack all.parquet -o out --to series --entity ticker --time day \\\n"
                 "      --features open,close,volume --label close --nan ffill --scale late\n"
+                "  stoker pack 's3://bucket/prices/*.parquet' -o out --to series --time day\n"
                 "  stoker pack 2026-02.parquet -o out --to series --entity ticker --time day "
                 "--append\n",
     .options = options,

@@ -97,6 +97,7 @@ static int stream_run(struct stream *stream)
 
     if (status)
         return status;
+    stk_loader_end_at(stream->loader, stream->first_epoch + arguments->epochs);
     status = arguments->order ? stream_order(stream) : stream_batches(stream);
     /* A run that failed or was stopped can be resumed too. */
     int saved = arguments->save_state ? save_state(stream) : EXIT_DONE;

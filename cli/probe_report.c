@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "stoker/version.h"
 #include "exit_status.h"
@@ -107,13 +108,15 @@ static void curve_text(const struct report *report)
     printf("  best: %.1f MB/s, reached with %u at a time\n", best * 1e-6, knee->at_once);
 }
 
-/* The URI as far as it holds no secret: without its query, and without user and password. */
+/* The URI as far as it holds no secret: without its query, and without user and password. What
+ * abfss and wasbs have before their host is a container. */
 static void uri_shown(const char *uri, char *out, size_t cap)
 {
     size_t scheme = strcspn(uri, ":") + 3, len = strcspn(uri, "?");
     const char *rest = uri + (scheme < len ? scheme : len);
     const char *at = memchr(rest, '@', strcspn(rest, "/?"));
-    int hides = at && !strncmp(uri, "http", 4);
+    int names = !strncasecmp(uri, "abfs", 4) || !strncasecmp(uri, "wasb", 4);
+    int hides = at && (!names || memchr(rest, ':', (size_t)(at - rest)));
     const char *from = hides ? at + 1 : rest;
 
     snprintf(out, cap, "%.*s%.*s", (int)(rest - uri), uri, (int)(uri + len - from), from);

@@ -62,19 +62,18 @@ static int object_folder(const struct index *index, uint32_t number, char real[P
     return found;
 }
 
-/* A URI is compared as it is written. */
-static stk_status check_uri(const char *root, const char *out, struct stk_error *err)
+static stk_status check_uri(const struct index *index, const char *out, struct stk_error *err)
 {
-    char folder[PATH_MAX];
-    size_t len = strlen(out);
+    const char *root = index_root(index);
 
-    while (len && out[len - 1] == '/')
-        len--;
-    if (len >= sizeof(folder))
-        return fail(err, STK_USAGE, "the URI to write to is too long");
-    memcpy(folder, out, len);
-    folder[len] = 0;
-    return is_inside(root, folder) ? refuse(root, out, err) : STK_OK;
+    if (root[0])
+        return upload_place_holds(out, root) ? refuse(root, out, err) : STK_OK;
+    for (uint32_t i = 0; i < index_object_count(index); i++) {
+        struct index_object object;
+        if (!index_object(index, i, &object, NULL) && upload_place_holds(out, object.name))
+            return refuse(object.name, out, err);
+    }
+    return STK_OK;
 }
 
 stk_status pack_names_check(const struct stk_dataset *dataset, const char *out, const char *prefix,
@@ -89,7 +88,7 @@ stk_status pack_names_check(const struct stk_dataset *dataset, const char *out, 
     if (!out || !*out)
         return fail(err, STK_USAGE, "there is no folder to write to");
     if (upload_place_is(out))
-        return check_uri(index_root(index), out, err);
+        return check_uri(index, out, err);
     if (!realpath(out, target)) /* it is not there yet, so nothing can lie in it */
         return STK_OK;
     if (index_root(index)[0]) {

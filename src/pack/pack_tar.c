@@ -305,11 +305,13 @@ static stk_status count_shards(struct packer *packer, uint32_t *shards, struct s
 
 /* --- the whole ------------------------------------------------------------------------------- */
 
-/* The same data and the same options give the same shards. */
-static void source_hash(const struct packer *packer, uint8_t out[16])
+/* The same data and the same options give the same shards. A fingerprint tells samples apart, and
+ * not their values: the versions of the objects do. */
+static stk_status source_hash(const struct packer *packer, uint8_t out[16], struct stk_error *err)
 {
     struct hash128 hash;
     uint8_t fingerprint[16];
+    struct index_object object;
 
     stk_dataset_fingerprint(packer->dataset, fingerprint);
     hash128_init(&hash, 1);
@@ -320,7 +322,14 @@ static void source_hash(const struct packer *packer, uint8_t out[16])
         const char *name = stk_dataset_field(packer->dataset, f)->name;
         hash128_add(&hash, name, strlen(name));
     }
+    for (uint32_t i = 0; i < index_object_count(packer->index); i++) {
+        stk_status status = index_object(packer->index, i, &object, err);
+        if (status)
+            return status;
+        hash128_add_number(&hash, object.version);
+    }
     hash128_out(&hash, out);
+    return STK_OK;
 }
 
 static stk_status open_target(struct packer *packer, struct stk_error *err)
@@ -333,7 +342,8 @@ static stk_status open_target(struct packer *packer, struct stk_error *err)
 
     if (pack_target_is_remote(options.out))
         status = count_shards(packer, &options.shards, err);
-    source_hash(packer, options.source);
+    if (!status)
+        status = source_hash(packer, options.source, err);
     return status ? status : pack_target_open(&packer->target, &options, err);
 }
 
@@ -394,7 +404,9 @@ stk_status stk_pack_tar(struct stk_context *context, struct stk_dataset *dataset
     stk_status status = prepare(&packer, err);
     if (!status)
         status = pack_samples(&packer, err);
-    if (!status)
+    if (status)
+        pack_target_advise(packer.target, err);
+    else
         status = pack_target_finish(packer.target, packer.result.shards, err);
     if (!status)
         *result = packer.result;

@@ -1,5 +1,6 @@
 #include "pack/pack_target.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
@@ -19,6 +20,7 @@ struct pack_target {
     struct pack_upload *upload; /* ... a site */
     char front[NAME_CAP];       /* "shard-" */
     struct numbered names;
+    uint32_t shards; /* a site: that will come */
     char label[PATH_MAX + NAME_CAP];
 };
 
@@ -63,6 +65,7 @@ stk_status pack_target_open(struct pack_target **out, const struct pack_target_o
         return fail_memory(err, sizeof(*target));
     snprintf(target->front, sizeof(target->front), "%s-", options->prefix);
     target->names = (struct numbered){target->front, ".tar", 4};
+    target->shards = options->shards;
     if (pack_target_is_remote(options->out)) {
         status = open_upload(target, options, err);
     } else {
@@ -90,13 +93,24 @@ int pack_target_folder(const struct pack_target *target)
 
 const char *pack_target_label(struct pack_target *target, uint32_t number)
 {
+    const char *folder =
+        target->upload ? pack_upload_path(target->upload) : staging_target(target->staging);
     char name[NAME_CAP];
 
     if (target->upload)
-        return pack_upload_label(target->upload, number);
-    numbered_name(&target->names, number, name, sizeof(name));
-    snprintf(target->label, sizeof(target->label), "%s/%s", staging_target(target->staging), name);
+        pack_target_name(number, name);
+    else
+        numbered_name(&target->names, number, name, sizeof(name));
+    snprintf(target->label, sizeof(target->label), "%s/%s", folder, name);
     return target->label;
+}
+
+void pack_target_advise(const struct pack_target *target, struct stk_error *err)
+{
+    const char *path = target && target->upload ? pack_upload_path(target->upload) : NULL;
+
+    if (path && err && !strncmp(err->object, path, strlen(path)))
+        fail_remedy(err, "let TMPDIR name a folder with room for %d shards", PACK_UPLOADS + 1);
 }
 
 stk_status pack_target_shard(struct pack_target *target, uint32_t number, struct stk_error *err)
@@ -115,8 +129,10 @@ stk_status pack_target_finish(struct pack_target *target, uint32_t shards, struc
     stk_status status = STK_OK;
     char from[PACK_TARGET_NAME], to[NAME_CAP];
 
-    if (target->upload)
+    if (target->upload) {
+        assert(shards == target->shards);
         return pack_upload_finish(target->upload, err);
+    }
     names.digits = numbered_digits(shards, names.digits);
     numbered_remove(&target->names, staging_target_fd(target->staging));
     for (uint32_t i = 0; i < shards && !status; i++) {

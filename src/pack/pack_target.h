@@ -30,8 +30,10 @@ STK_CHECK stk_status pack_target_open(struct pack_target **out,
 #define PACK_TARGET_NAME 24
 void pack_target_name(uint32_t number, char name[PACK_TARGET_NAME]);
 int pack_target_folder(const struct pack_target *target);
-/* What messages call it; until the next call. */
+/* What messages call the file; until the next call. */
 const char *pack_target_label(struct pack_target *target, uint32_t number);
+/* A file could not be written: says what helps. */
+void pack_target_advise(const struct pack_target *target, struct stk_error *err);
 /* Its file is whole. */
 STK_CHECK stk_status pack_target_shard(struct pack_target *target, uint32_t number,
                                        struct stk_error *err);

@@ -29,7 +29,8 @@
 #define SMALL (UINT64_C(8) << 20) /* is sent in one piece: there are no parts to go on with */
 #define HASH_STEP (1u << 20)
 #define SECOND INT64_C(1000000000)
-#define NOTE_EVERY_NS SECOND      /* notes are written no oftener */
+#define NOTE_EVERY_NS SECOND      /* notes are written no oftener, ... */
+#define NOTE_SHARE 20             /* ... nor for more than this part of the time */
 #define LAST_NOTE_NS (SECOND / 2) /* and, when all is broken off, no longer */
 
 /* A whole file, to be sent. */
@@ -48,6 +49,7 @@ struct pack_upload {
     char *front;                /* "shard-" */
     struct numbered names;
     uint32_t shards;
+    int has_claimed; /* the notes there are this run's */
     struct text label;
     _Atomic int stops; /* pairs with is_over */
 
@@ -56,10 +58,12 @@ struct pack_upload {
     struct upload_notes notes;
     struct shard_file waiting[PACK_UPLOADS];
     uint32_t waiting_count, running, finished, skipped;
-    int ends; /* no more will come */
+    int ends;   /* no more will come */
+    int is_new; /* there are notes that were not written */
     int is_noting;
-    int64_t noted_ns;
-    stk_status status; /* of the first that failed */
+    int64_t note_after_ns; /* not before */
+    uint32_t broken_off;   /* shards of which parts may be at the site */
+    stk_status status;     /* of the first that failed */
     struct stk_error error;
     pthread_t threads[PACK_UPLOADS];
     uint32_t thread_count; /* the caller's */
@@ -175,14 +179,26 @@ static void write_notes(struct pack_upload *upload)
     struct upload_notes copy;
     stk_status status = copy_notes(&copy, &upload->notes, NULL);
 
+    int64_t begun = clock_now();
+
     upload->is_noting = 1;
+    upload->is_new = 0;
     pthread_mutex_unlock(&upload->lock);
     if (!status)
-        status = upload_notes_write(&copy, upload->place, upload->prefix, NULL);
+        status = upload_notes_write(&copy, upload->place, upload->prefix, UPLOAD_REPLACE, NULL);
     upload_notes_reset(&copy);
     pthread_mutex_lock(&upload->lock);
     upload->is_noting = 0;
-    upload->noted_ns = clock_now();
+    int64_t now = clock_now(), pause = NOTE_SHARE * (now - begun);
+    upload->note_after_ns = now + (pause > NOTE_EVERY_NS ? pause : NOTE_EVERY_NS);
+}
+
+/* Under lock. */
+static void note_if_due(struct pack_upload *upload)
+{
+    if (upload->is_new && !upload->status && !upload->is_noting &&
+        clock_now() > upload->note_after_ns)
+        write_notes(upload);
 }
 
 /* --- threads --------------------------------------------------------------------------------- */
@@ -230,9 +246,10 @@ static void take_result(struct pack_upload *upload, const struct upload_note *no
         upload->skipped += (uint32_t)was_there;
     }
     pthread_cond_broadcast(&upload->changed);
-    if (!upload->status && !was_there && !upload->is_noting &&
-        clock_now() - upload->noted_ns > NOTE_EVERY_NS)
-        write_notes(upload);
+    if (status && note->size > SMALL)
+        upload->broken_off++;
+    upload->is_new |= !status && !was_there;
+    note_if_due(upload);
 }
 
 static void *upload_thread(void *user)
@@ -296,6 +313,19 @@ static void stop_threads(struct pack_upload *upload)
     upload->thread_count = 0;
 }
 
+static int wants_to_stop(void *user)
+{
+    const struct stk_context *context = user;
+
+    return context && context->hooks.waiting && context->hooks.waiting(context->hooks.user);
+}
+
+/* What the caller's thread waits for ends when the caller wants to stop. */
+static struct remote_patience patience_begin(struct stk_context *context)
+{
+    return remote_patience_set((struct remote_patience){wants_to_stop, context});
+}
+
 /* --- beginning ------------------------------------------------------------------------------- */
 
 static int is_shard(const struct pack_upload *upload, const char *name)
@@ -306,29 +336,65 @@ static int is_shard(const struct pack_upload *upload, const char *name)
     return digits >= 4 && !strcmp(name + front + digits, ".tar");
 }
 
+static stk_status refuse(const struct pack_upload *upload,
+                         const struct pack_upload_options *options, const char *what,
+                         struct stk_error *err)
+{
+    fail(err, STK_USAGE, "%s", what);
+    fail_at(err, options->uri, STK_NOWHERE);
+    fail_remedy(err, "choose another place or a --prefix other than %s, or replace with --force",
+                upload->prefix);
+    return STK_USAGE;
+}
+
+static int is_same(const struct upload_notes *notes, const struct pack_upload_options *options)
+{
+    return notes->is_there && !memcmp(notes->source, options->source, sizeof(notes->source));
+}
+
 static stk_status check_free(struct pack_upload *upload, const struct pack_upload_options *options,
                              struct stk_error *err)
 {
     const struct upload_notes *before = &upload->before;
-    int is_same = before->is_there && !before->is_complete &&
-                  !memcmp(before->source, options->source, sizeof(before->source));
+    int is_open = before->is_there && !before->is_complete;
     uint64_t found = 0;
 
     for (uint64_t i = 0; i < upload->there.count; i++)
         found += (uint64_t)is_shard(upload, upload->there.entries[i].name);
-    if (!found || options->force)
+    if (options->force)
         return STK_OK;
-    if (is_same) {
+    if (is_open && is_same(before, options)) {
         context_notice(options->context,
                        "a run that was broken off is gone on with: %" PRIu64 " of %" PRIu32
                        " shards are there",
                        found, options->shards);
         return STK_OK;
     }
-    fail(err, STK_USAGE, "there are shards %s....tar already", upload->front);
-    fail_at(err, options->uri, STK_NOWHERE);
-    fail_remedy(err, "choose another place or --prefix, or replace them with --force");
-    return STK_USAGE;
+    if (is_open) /* it may be at work */
+        return refuse(upload, options,
+                      "a run with other data or options writes there, or was broken off", err);
+    return found ? refuse(upload, options, "there are shards of that prefix already", err) : STK_OK;
+}
+
+/* Two runs with other data at one place would mix their shards: the first to leave its notes has
+ * it. */
+static stk_status claim(struct pack_upload *upload, const struct pack_upload_options *options,
+                        struct stk_error *err)
+{
+    struct upload_notes other = {0};
+    enum upload_put how = upload->before.is_there ? UPLOAD_REPLACE : UPLOAD_ONLY_NEW;
+    stk_status status;
+
+    if (is_same(&upload->before, options) && !upload->before.is_complete)
+        return STK_OK;
+    status = upload_notes_write(&upload->notes, upload->place, upload->prefix, how, err);
+    if (status != STK_MISMATCH)
+        return status;
+    status = upload_notes_read(&other, upload->place, upload->prefix, err);
+    if (!status && !is_same(&other, options)) /* ours, where an answer was lost */
+        status = refuse(upload, options, "another run has begun to write there", err);
+    upload_notes_reset(&other);
+    return status;
 }
 
 static stk_status look_around(struct pack_upload *upload, const struct pack_upload_options *options,
@@ -352,10 +418,13 @@ static stk_status look_around(struct pack_upload *upload, const struct pack_uplo
     if (!status)
         status = check_free(upload, options, err);
     /* What is known stays noted, should this run be broken off, too. */
-    if (!status && !memcmp(upload->before.source, options->source, sizeof(options->source)))
+    if (!status && is_same(&upload->before, options))
         status = copy_notes(&upload->notes, &upload->before, err);
     upload->notes.is_complete = 0;
     memcpy(upload->notes.source, options->source, sizeof(options->source));
+    if (!status)
+        status = claim(upload, options, err);
+    upload->has_claimed = !status;
     return status;
 }
 
@@ -363,6 +432,7 @@ stk_status pack_upload_open(struct pack_upload **out, const struct pack_upload_o
                             struct stk_error *err)
 {
     struct pack_upload *upload = memory_zero(1, sizeof(*upload));
+    struct remote_patience before;
     pthread_condattr_t monotonic;
     stk_status status;
 
@@ -376,7 +446,9 @@ stk_status pack_upload_open(struct pack_upload **out, const struct pack_upload_o
     pthread_condattr_destroy(&monotonic);
     upload->context = options->context;
     upload->shards = options->shards;
+    before = patience_begin(options->context);
     status = look_around(upload, options, err);
+    (void)remote_patience_set(before);
     if (!status)
         status = spool_folder_open(&upload->folder, err);
     if (!status)
@@ -394,6 +466,11 @@ int pack_upload_folder(const struct pack_upload *upload)
     return upload->folder.fd;
 }
 
+const char *pack_upload_path(const struct pack_upload *upload)
+{
+    return upload->folder.path;
+}
+
 const char *pack_upload_label(struct pack_upload *upload, uint32_t number)
 {
     char name[NAME_CAP];
@@ -405,13 +482,6 @@ const char *pack_upload_label(struct pack_upload *upload, uint32_t number)
 }
 
 /* --- shards ---------------------------------------------------------------------------------- */
-
-static int wants_to_stop(const struct pack_upload *upload)
-{
-    const struct stk_context *context = upload->context;
-
-    return context && context->hooks.waiting && context->hooks.waiting(context->hooks.user);
-}
 
 /* Under lock. The first failure, if there was one. */
 static stk_status told_failure(struct pack_upload *upload, struct stk_error *err)
@@ -434,8 +504,9 @@ stk_status pack_upload_add(struct pack_upload *upload, uint32_t number, const ch
     pthread_mutex_lock(&upload->lock);
     while (!upload->status && !status && upload->waiting_count + upload->running >= PACK_UPLOADS) {
         wait_a_little(upload);
+        note_if_due(upload);
         pthread_mutex_unlock(&upload->lock);
-        if (wants_to_stop(upload))
+        if (wants_to_stop(upload->context))
             status = fail(err, STK_CANCELLED, "stopped on request");
         pthread_mutex_lock(&upload->lock);
     }
@@ -466,8 +537,9 @@ static stk_status wait_for_all(struct pack_upload *upload, struct stk_error *err
                                               .done = upload->finished,
                                               .total = upload->shards};
         wait_a_little(upload);
+        note_if_due(upload);
         pthread_mutex_unlock(&upload->lock);
-        if (wants_to_stop(upload) || context_progress(upload->context, &timer, &progress))
+        if (wants_to_stop(upload->context) || context_progress(upload->context, &timer, &progress))
             status = fail(err, STK_CANCELLED, "stopped on request");
         pthread_mutex_lock(&upload->lock);
     }
@@ -503,7 +575,35 @@ static stk_status remove_others(struct pack_upload *upload, struct stk_error *er
     return status;
 }
 
-stk_status pack_upload_finish(struct pack_upload *upload, struct stk_error *err)
+/* What is there is what this run has sent: of two runs that write to one place with --force, the
+ * one that ends last sees what the other did. */
+static stk_status check_all(struct pack_upload *upload, struct stk_error *err)
+{
+    struct upload_list there = {0};
+    stk_status status = upload_place_list(upload->place, upload->front, &there, err);
+
+    for (uint32_t i = 0; i < upload->shards && !status; i++) {
+        char name[NAME_CAP];
+        numbered_name(&upload->names, i, name, sizeof(name));
+        const struct upload_note *note = upload_notes_find(&upload->notes, name);
+        const struct upload_entry *entry = upload_list_find(&there, name);
+        if (note && entry && entry->size == note->size && entry->version == note->version)
+            continue;
+        status = fail(err, STK_STALE, "a shard was %s by somebody else since it was sent",
+                      entry ? "replaced" : "removed");
+        fail_at(err, pack_upload_label(upload, i), STK_NOWHERE);
+        fail_remedy(err, "let one run at a time write there; the same command goes on");
+    }
+    upload_list_reset(&there);
+    return status;
+}
+
+static int is_left(const void *user, const char *name)
+{
+    return is_shard(user, name);
+}
+
+static stk_status finish(struct pack_upload *upload, struct stk_error *err)
 {
     stk_status status = wait_for_all(upload, err);
 
@@ -511,12 +611,26 @@ stk_status pack_upload_finish(struct pack_upload *upload, struct stk_error *err)
         return status;
     stop_threads(upload);
     status = remove_others(upload, err);
-    upload->notes.is_complete = 1;
     if (!status)
-        status = upload_notes_write(&upload->notes, upload->place, upload->prefix, err);
+        status = check_all(upload, err);
+    if (status)
+        return status;
+    upload->notes.is_complete = 1;
+    status = upload_notes_write(&upload->notes, upload->place, upload->prefix, UPLOAD_REPLACE, err);
+    upload->notes.is_complete = !status;
+    upload_place_tidy(upload->place, upload->front, is_left, upload);
     if (!status && upload->skipped)
         context_notice(upload->context, "%" PRIu32 " of %" PRIu32 " shards were there already",
                        upload->skipped, upload->shards);
+    return status;
+}
+
+stk_status pack_upload_finish(struct pack_upload *upload, struct stk_error *err)
+{
+    struct remote_patience before = patience_begin(upload->context);
+    stk_status status = finish(upload, err);
+
+    (void)remote_patience_set(before);
     return status;
 }
 
@@ -525,13 +639,18 @@ static int is_late(void *user)
     return clock_now() > *(const int64_t *)user;
 }
 
-/* So that another run need not send again what is there. Half a second is all that it gets. */
+/* So that another run need not send again what is there; or, where this one has left nothing, so
+ * that any other may begin. Half a second is all that it gets. */
 static void note_the_end(struct pack_upload *upload)
 {
     int64_t end = clock_now() + LAST_NOTE_NS;
     struct remote_patience before = remote_patience_set((struct remote_patience){is_late, &end});
 
-    (void)!upload_notes_write(&upload->notes, upload->place, upload->prefix, NULL);
+    if (upload->notes.count)
+        (void)!upload_notes_write(&upload->notes, upload->place, upload->prefix, UPLOAD_REPLACE,
+                                  NULL);
+    else if (!upload->before.is_there)
+        upload_notes_remove(upload->place, upload->prefix);
     (void)remote_patience_set(before);
 }
 
@@ -543,8 +662,13 @@ void pack_upload_close(struct pack_upload *upload)
     stop_threads(upload);
     for (uint32_t i = 0; i < upload->waiting_count; i++)
         close(upload->waiting[i].fd);
-    if (upload->notes.count && !upload->notes.is_complete)
+    if (upload->has_claimed && !upload->notes.is_complete)
         note_the_end(upload);
+    if (upload->broken_off)
+        context_notice(upload->context,
+                       "parts of %" PRIu32 " shards stay at the store, and cost what data costs: "
+                       "the same command goes on with them",
+                       upload->broken_off);
     spool_folder_close(&upload->folder);
     upload_list_reset(&upload->there);
     upload_notes_reset(&upload->before);

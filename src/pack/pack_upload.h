@@ -24,11 +24,13 @@ struct pack_upload_options {
     uint8_t source[16]; /* what they are made of, and how: another run's are not gone on with */
     int force;          /* not 0: shards that are there already are replaced */
 };
-/* STK_USAGE: there are shards already, and they are not of a run like this that was broken off. */
+/* STK_USAGE: there are shards already, or a run writes there, that is not like this one. From here
+ * on the place is this run's: its notes say so. */
 STK_CHECK stk_status pack_upload_open(struct pack_upload **out,
                                       const struct pack_upload_options *options,
                                       struct stk_error *err);
-int pack_upload_folder(const struct pack_upload *upload); /* for openat: files on their way */
+int pack_upload_folder(const struct pack_upload *upload);       /* for openat: files on their way */
+const char *pack_upload_path(const struct pack_upload *upload); /* the same, for messages */
 /* The URI that a shard will have, for messages; it lives as long as the upload. */
 const char *pack_upload_label(struct pack_upload *upload, uint32_t number);
 /* The file `name` in the folder is whole, and becomes shard `number`. Waits while too many are on

@@ -14,6 +14,7 @@
 #include "format/series_meta.h"
 #include "pack/series_folder.h"
 #include "pack/spool_folder.h"
+#include "pack/upload_notes.h"
 #include "store/remote_settings.h"
 #include "store/upload.h"
 #include "store/upload_place.h"
@@ -26,6 +27,7 @@ struct series_upload {
     struct spool_folder folder;
     char path[PATH_MAX + 16];
     int replaces; /* there was a series */
+    struct upload_notes sent;
     struct context_timer timer;
     struct stk_progress progress;
 };
@@ -33,6 +35,13 @@ struct series_upload {
 /* Files that a series may have and the new one may lack. */
 static const char *const other_files[] = {SERIES_TIME, SERIES_STATIC, SERIES_HASHES, SERIES_SCALER,
                                           SERIES_JOBLIB};
+
+static int is_over(void *user)
+{
+    const struct stk_context *context = user;
+
+    return context && context->hooks.waiting && context->hooks.waiting(context->hooks.user);
+}
 
 static stk_status check_free(struct series_upload *upload, const char *uri, int force,
                              struct stk_error *err)
@@ -61,9 +70,11 @@ stk_status series_upload_open(struct series_upload **out, struct stk_context *co
     if (!upload)
         return fail_memory(err, sizeof(*upload));
     upload->context = context;
+    struct remote_patience before = remote_patience_set((struct remote_patience){is_over, context});
     status = upload_place_open(&upload->place, uri, err);
     if (!status)
         status = check_free(upload, uri, force, err);
+    (void)remote_patience_set(before);
     if (!status)
         status = spool_folder_open(&upload->folder, err);
     if (!status) {
@@ -85,17 +96,24 @@ void series_upload_close(struct series_upload *upload)
     if (!upload)
         return;
     spool_folder_close(&upload->folder);
+    upload_notes_reset(&upload->sent);
     upload_place_close(upload->place);
     memory_free(upload);
 }
 
 /* --- sending --------------------------------------------------------------------------------- */
 
-static int is_over(void *user)
+/* What the site says of an object that was sent, for a look at it later. */
+static stk_status note_sent(struct series_upload *upload, const char *name, uint64_t size,
+                            struct stk_error *err)
 {
-    const struct stk_context *context = user;
+    struct upload_entry entry;
+    stk_status status = upload_place_stat(upload->place, name, &entry, err);
 
-    return context && context->hooks.waiting && context->hooks.waiting(context->hooks.user);
+    if (status)
+        return status;
+    const struct upload_note note = {(char *)name, size, entry.version, {0}};
+    return upload_notes_add(&upload->sent, &note, err);
 }
 
 static stk_status send_file(struct series_upload *upload, const char *name, struct stk_error *err)
@@ -115,12 +133,47 @@ static stk_status send_file(struct series_upload *upload, const char *name, stru
                              &(struct upload_options){.size = (uint64_t)found.st_size,
                                                       .resume = found.st_size > SMALL},
                              err);
+    if (status && found.st_size > SMALL)
+        context_notice(upload->context,
+                       "parts of %s stay at the store, and cost what data costs: "
+                       "the same command goes on with them",
+                       name);
+    if (!status)
+        status = note_sent(upload, name, (uint64_t)found.st_size, err);
     upload->progress.done += (uint64_t)found.st_size;
     if (!status && context_progress(upload->context, &upload->timer, &upload->progress))
         status = fail(err, STK_CANCELLED, "stopped on request");
     text_free(&uri);
     text_free(&path);
     return status;
+}
+
+/* Of two runs that write to one place at once, neither may leave its metadata beside the other's
+ * array. */
+static stk_status check_all(struct series_upload *upload, struct stk_error *err)
+{
+    for (uint64_t i = 0; i < upload->sent.count; i++) {
+        const struct upload_note *note = &upload->sent.notes[i];
+        struct upload_entry entry;
+        stk_status status = upload_place_stat(upload->place, note->name, &entry, err);
+        if (status && status != STK_NOT_FOUND)
+            return status;
+        if (!status && entry.size == note->size && entry.version == note->version)
+            continue;
+        (void)!upload_place_remove(upload->place, SERIES_METADATA, NULL);
+        fail(err, STK_STALE, "%s was %s by somebody else since it was sent: there is no series now",
+             note->name, status ? "removed" : "replaced");
+        fail_remedy(err, "let one run at a time write there, and pack it again");
+        return STK_STALE;
+    }
+    return STK_OK;
+}
+
+static int is_file_of_series(const void *user, const char *name)
+{
+    (void)user;
+    return !strcmp(name, SERIES_ARRAY) || !strcmp(name, SERIES_TIME) ||
+           !strcmp(name, SERIES_STATIC);
 }
 
 /* Calls for each file but the metadata. */
@@ -189,6 +242,10 @@ stk_status series_upload_send(struct series_upload *upload, struct stk_error *er
         status = each_file(upload, send_file, err);
     if (!status)
         status = send_file(upload, SERIES_METADATA, err);
+    if (!status)
+        status = check_all(upload, err);
+    if (!status)
+        upload_place_tidy(upload->place, "", is_file_of_series, NULL);
     (void)remote_patience_set(before);
     return status;
 }

@@ -10,10 +10,11 @@
 
 struct spool_folder {
     char path[PATH_MAX]; /* "" : not made */
-    int fd;
+    int fd;              /* locked: somebody is at work in it */
 };
 
-/* Under $TMPDIR, else /var/tmp: /tmp may be memory. */
+/* Under $TMPDIR, else /var/tmp: /tmp may be memory. What processes that were killed left there of
+ * this kind is removed. */
 STK_CHECK stk_status spool_folder_open(struct spool_folder *folder, struct stk_error *err);
 /* Removes it and what lies in it, two levels deep. A zeroed one is fine. */
 void spool_folder_close(struct spool_folder *folder);

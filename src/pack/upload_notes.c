@@ -19,29 +19,44 @@ void upload_notes_reset(struct upload_notes *notes)
     *notes = (struct upload_notes){0};
 }
 
-/* Notes come in the order of names but for a few: from the end is quick. */
-static struct upload_note *find(const struct upload_notes *notes, const char *name)
+/* Where a name is, or belongs: notes are sorted bytewise. Most come in that order. */
+static uint64_t place_of(const struct upload_notes *notes, const char *name, int *is_there)
 {
-    for (uint64_t i = notes->count; i-- > 0;)
-        if (!strcmp(notes->notes[i].name, name))
-            return &notes->notes[i];
-    return NULL;
+    uint64_t low = 0, high = notes->count;
+
+    *is_there = 0;
+    if (high && strcmp(notes->notes[high - 1].name, name) < 0)
+        return high;
+    while (low < high) {
+        uint64_t middle = low + (high - low) / 2;
+        int order = strcmp(notes->notes[middle].name, name);
+        *is_there |= !order;
+        if (order < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
 }
 
 const struct upload_note *upload_notes_find(const struct upload_notes *notes, const char *name)
 {
-    return find(notes, name);
+    int is_there;
+    uint64_t at = place_of(notes, name, &is_there);
+
+    return is_there ? &notes->notes[at] : NULL;
 }
 
 stk_status upload_notes_add(struct upload_notes *notes, const struct upload_note *note,
                             struct stk_error *err)
 {
-    struct upload_note *old = find(notes, note->name);
+    int is_there;
+    uint64_t at = place_of(notes, note->name, &is_there);
+    struct upload_note copy = *note;
 
-    if (old) {
-        char *name = old->name;
-        *old = *note;
-        old->name = name;
+    if (is_there) {
+        copy.name = notes->notes[at].name;
+        notes->notes[at] = copy;
         return STK_OK;
     }
     if (notes->count == notes->cap) {
@@ -52,11 +67,12 @@ stk_status upload_notes_add(struct upload_notes *notes, const struct upload_note
         notes->notes = grown;
         notes->cap = cap;
     }
-    struct upload_note copy = *note;
     copy.name = memory_text(note->name, strlen(note->name));
     if (!copy.name)
         return fail_memory(err, strlen(note->name));
-    notes->notes[notes->count++] = copy;
+    memmove(notes->notes + at + 1, notes->notes + at, (notes->count - at) * sizeof(*notes->notes));
+    notes->notes[at] = copy;
+    notes->count++;
     return STK_OK;
 }
 
@@ -163,7 +179,7 @@ stk_status upload_notes_read(struct upload_notes *notes, struct upload_place *pl
 }
 
 stk_status upload_notes_write(const struct upload_notes *notes, struct upload_place *place,
-                              const char *prefix, struct stk_error *err)
+                              const char *prefix, enum upload_put how, struct stk_error *err)
 {
     struct text name = {0}, text = {0};
     stk_status status = notes_name(&name, prefix, err);
@@ -172,8 +188,17 @@ stk_status upload_notes_write(const struct upload_notes *notes, struct upload_pl
     if (!status && text.failed)
         status = fail_memory(err, text.len);
     if (!status)
-        status = upload_place_put(place, name.data, &text, err);
+        status = upload_place_put(place, name.data, &text, how, err);
     text_free(&text);
     text_free(&name);
     return status;
+}
+
+void upload_notes_remove(struct upload_place *place, const char *prefix)
+{
+    struct text name = {0};
+
+    if (!notes_name(&name, prefix, NULL))
+        (void)!upload_place_remove(place, name.data, NULL);
+    text_free(&name);
 }

@@ -15,7 +15,7 @@ struct upload_note {
     uint8_t hash[16];       /* of its bytes */
 };
 
-/* All zero at first. */
+/* All zero at first. Sorted by name. */
 struct upload_notes {
     uint8_t source[16]; /* of the data set and the options that say what is in a shard */
     int is_there, is_complete;
@@ -27,7 +27,8 @@ STK_CHECK stk_status upload_notes_read(struct upload_notes *notes, struct upload
                                        const char *prefix, struct stk_error *err);
 STK_CHECK stk_status upload_notes_write(const struct upload_notes *notes,
                                         struct upload_place *place, const char *prefix,
-                                        struct stk_error *err);
+                                        enum upload_put how, struct stk_error *err);
+void upload_notes_remove(struct upload_place *place, const char *prefix); /* if it can be done */
 /* The text that is written. */
 void upload_notes_text(const struct upload_notes *notes, struct text *to);
 /* The name is copied; one that is noted already is replaced. */

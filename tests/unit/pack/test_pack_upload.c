@@ -14,6 +14,10 @@ enum { SHARDS = 9, BYTES = 3000 };
     "<ListBucketResult><IsTruncated>false</IsTruncated><Contents><Key>dir/shard-0000.tar</Key>"    \
     "<Size>3000</Size><ETag>\"e\"</ETag></Contents></ListBucketResult>"
 
+/* What is answered to a second run that reads notes. */
+#define NOTES_OF(source)                                                                           \
+    "{\"stoker_pack\": 1, \"complete\": false, \"source\": \"" source "\", \"shards\": []}"
+
 static char folder[PATH_MAX];
 static uint8_t bytes[BYTES];
 static struct answering *server;
@@ -49,11 +53,37 @@ static int end(void **state)
     return 0;
 }
 
-/* A bucket that takes everything. list: what it says is there; put: how it answers shards. */
-static void serve(const char *list, const char *notes, int put)
+/* A list of the first shards, with this ETag. */
+static const char *list_of(uint32_t shards, const char *etag)
+{
+    static char text[8192];
+    int len = snprintf(text, sizeof(text), "<ListBucketResult><IsTruncated>false</IsTruncated>");
+
+    for (uint32_t i = 0; i < shards; i++)
+        len += snprintf(text + len, sizeof(text) - (size_t)len,
+                        "<Contents><Key>dir/shard-%04u.tar</Key><Size>3000</Size>"
+                        "<ETag>\"%s\"</ETag></Contents>",
+                        i, etag);
+    snprintf(text + len, sizeof(text) - (size_t)len, "</ListBucketResult>");
+    return text;
+}
+
+/* A bucket that takes everything. list: what it says is there at first; in the end: what list_of
+ * says; put: how it answers shards. */
+static void serve_ending(const char *list, const char *end, const char *notes, int put)
 {
     struct answering_step steps[] = {
-        {.method = "GET", .path = "/bucket/?", .status = 200, .body = list, .length = strlen(list)},
+        {.method = "GET",
+         .path = "/bucket/?list",
+         .times = 1,
+         .status = 200,
+         .body = list,
+         .length = strlen(list)},
+        {.method = "GET",
+         .path = "/bucket/?list",
+         .status = 200,
+         .body = end,
+         .length = strlen(end)},
         {.method = "GET",
          .path = "/bucket/dir/.stoker/",
          .status = notes ? 200 : 404,
@@ -79,6 +109,11 @@ static void serve(const char *list, const char *notes, int put)
     server = answering_start(steps, sizeof(steps) / sizeof(steps[0]));
     setenv("AWS_ENDPOINT_URL", answering_url(server, ""), 1);
     assert_int_equal(net_take(&net, &err), STK_OK);
+}
+
+static void serve(const char *list, const char *notes, int put)
+{
+    serve_ending(list, list_of(SHARDS, "e"), notes, put);
 }
 
 static stk_status open_upload(struct pack_upload **out, uint32_t shards, int force)
@@ -169,7 +204,9 @@ static void a_failed_upload_ends_all_and_what_is_there_is_noted(void **state)
     assert_int_equal(status, STK_DENIED);
     pack_upload_close(upload);
     assert_int_equal(left_over(), 0);
-    assert_string_equal(last_notes(), ""); /* nothing was there to be noted */
+    /* nothing was there to be noted: the place is anybody's again */
+    const char *head = answering_head(server, answering_requests(server) - 1);
+    assert_int_equal(strncmp(head, "DELETE /bucket/dir/.stoker/shard.pack.json ", 43), 0);
 }
 
 static void breaking_off_leaves_notes_and_no_file(void **state)
@@ -180,7 +217,7 @@ static void breaking_off_leaves_notes_and_no_file(void **state)
     serve(NOTHING, NULL, 200);
     assert_int_equal(open_upload(&upload, SHARDS, 0), STK_OK);
     assert_int_equal(add_shard(upload, 0), STK_OK);
-    answering_await(server, 4); /* list, notes, sent, looked at */
+    answering_await(server, 5); /* list, notes read and written, sent, looked at */
     for (int i = 0; i < 3000 && !strstr(last_notes(), "shard-0000"); i++) {
         usleep(10000); /* the first is noted at once */
     }
@@ -201,9 +238,10 @@ static void shards_that_are_there_are_refused_or_replaced(void **state)
     assert_int_equal(open_upload(&upload, 0, 1), STK_OK);
     assert_int_equal(pack_upload_finish(upload, &err), STK_OK);
     pack_upload_close(upload);
-    uint32_t last = answering_requests(server) - 2; /* then the notes */
-    assert_int_equal(
-        strncmp(answering_head(server, last), "DELETE /bucket/dir/shard-0000.tar ", 34), 0);
+    uint32_t removed = 0;
+    for (uint32_t i = 0; i < answering_requests(server); i++)
+        removed += !strncmp(answering_head(server, i), "DELETE /bucket/dir/shard-0000.tar ", 34);
+    assert_int_equal(removed, 1);
 }
 
 /* What a run that was broken off has sent is not sent again; what changed since is. */
@@ -237,6 +275,69 @@ static void noted_shards_are_not_sent_again(void **state)
     upload_notes_reset(&notes);
 }
 
+static void of_two_runs_that_begin_at_once_one_is_refused(void **state)
+{
+    static const char other[] = NOTES_OF("00112233445566778899aabbccddeeff");
+    const struct answering_step steps[] = {
+        {.method = "GET",
+         .path = "/bucket/?",
+         .status = 200,
+         .body = NOTHING,
+         .length = strlen(NOTHING)},
+        {.method = "GET", .path = "/bucket/dir/.stoker/", .times = 1, .status = 404, .body = ""},
+        {.method = "GET",
+         .path = "/bucket/dir/.stoker/",
+         .status = 200,
+         .body = other,
+         .length = strlen(other)},
+        {.method = "PUT", .path = "/bucket/dir/.stoker/", .status = 412, .body = ""},
+    };
+    struct pack_upload *upload;
+
+    (void)state;
+    server = answering_start(steps, sizeof(steps) / sizeof(steps[0]));
+    setenv("AWS_ENDPOINT_URL", answering_url(server, ""), 1);
+    assert_int_equal(open_upload(&upload, SHARDS, 0), STK_USAGE);
+    assert_null(upload);
+    uint32_t count = answering_requests(server);
+    assert_non_null(strstr(answering_head(server, count - 2), "If-None-Match: *"));
+    assert_int_equal(strncmp(answering_head(server, count - 1), "GET ", 4),
+                     0); /* none is removed */
+}
+
+static void a_shard_that_somebody_replaced_is_told_in_the_end(void **state)
+{
+    struct pack_upload *upload;
+
+    (void)state;
+    serve_ending(NOTHING, list_of(2, "another"), NULL, 200);
+    assert_int_equal(open_upload(&upload, 2, 0), STK_OK);
+    assert_int_equal(add_shard(upload, 0), STK_OK);
+    assert_int_equal(add_shard(upload, 1), STK_OK);
+    assert_int_equal(pack_upload_finish(upload, &err), STK_STALE);
+    assert_string_equal(err.object, "s3://bucket/dir/shard-0000.tar");
+    pack_upload_close(upload);
+    assert_null(strstr(last_notes(), "\"complete\": true"));
+}
+
+static void notes_are_found_in_whatever_order_they_came(void **state)
+{
+    static const char *const names[] = {"b", "d", "a", "c", "b"};
+    struct upload_notes notes = {0};
+
+    (void)state;
+    for (uint64_t i = 0; i < 5; i++)
+        assert_int_equal(
+            upload_notes_add(&notes, &(struct upload_note){(char *)names[i], i, i, {0}}, &err),
+            STK_OK);
+    assert_int_equal(notes.count, 4);
+    for (uint64_t i = 1; i < 5; i++)
+        assert_int_equal(upload_notes_find(&notes, names[i])->size, i);
+    assert_null(upload_notes_find(&notes, "aa"));
+    assert_null(upload_notes_find(&notes, "e"));
+    upload_notes_reset(&notes);
+}
+
 static void plain_http_cannot_be_written_to(void **state)
 {
     struct upload_place *place;
@@ -258,6 +359,9 @@ int main(void)
         TEST(breaking_off_leaves_notes_and_no_file),
         TEST(shards_that_are_there_are_refused_or_replaced),
         TEST(noted_shards_are_not_sent_again),
+        TEST(of_two_runs_that_begin_at_once_one_is_refused),
+        TEST(a_shard_that_somebody_replaced_is_told_in_the_end),
+        TEST(notes_are_found_in_whatever_order_they_came),
         TEST(plain_http_cannot_be_written_to),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
