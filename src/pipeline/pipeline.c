@@ -10,6 +10,7 @@
 #include "codec/image_codec.h"
 #include "pipeline/pipeline_impl.h"
 #include "transform/cast.h"
+#include "transform/pixels.h"
 
 #define RESULT_MOST ((uint64_t)1 << 40) /* bytes of one result: more is a mistake in a chain */
 
@@ -164,6 +165,20 @@ static void find_format(struct pipeline *pipeline)
     pipeline->rest = pipeline->format;
 }
 
+/* A drawn size lasts until a step makes all of one size. */
+static void note_drawn(struct pipeline *pipeline, const struct chain_step *step,
+                       const struct stk_flow *out)
+{
+    int64_t height, width, channels;
+    if (step->ops->draws_shape && step->ops->draws_shape(step->args))
+        pipeline->drawn = step->ops->name;
+    if (!pipeline->drawn)
+        return;
+    pixels_axes(out, &height, &width, &channels);
+    if (height >= 0 && width >= 0)
+        pipeline->drawn = NULL;
+}
+
 static stk_status compile(struct pipeline *pipeline, int device, struct stk_error *err)
 {
     const struct chain *chain = &pipeline->chain;
@@ -174,6 +189,7 @@ static stk_status compile(struct pipeline *pipeline, int device, struct stk_erro
         stk_status status = compile_step(pipeline, i, &flows[i + 1], err);
         if (status)
             return status;
+        note_drawn(pipeline, &chain->steps[i], &flows[i + 1]);
         pipeline->pads |= flows[i + 1].real >= 0;
     }
     pipeline->first = chain->count && chain->steps[0].ops->stage == TRANSFORM_DECODE;
@@ -257,6 +273,11 @@ int pipeline_may_aim(const struct pipeline *pipeline)
 int pipeline_pads(const struct pipeline *pipeline)
 {
     return pipeline->pads;
+}
+
+const char *pipeline_drawn_shape(const struct pipeline *pipeline)
+{
+    return pipeline->drawn;
 }
 
 size_t pipeline_text(const struct pipeline *pipeline, char *text, size_t cap)

@@ -48,6 +48,9 @@ int pipeline_ships_stored(const struct pipeline *pipeline);
 int pipeline_may_aim(const struct pipeline *pipeline);
 /* Some result may hold padding: `real` of the result says how much is not. */
 int pipeline_pads(const struct pipeline *pipeline);
+/* The transform that draws the size of the result, so that every sample has one of its own; NULL:
+ * none does. */
+const char *pipeline_drawn_shape(const struct pipeline *pipeline);
 /* Its canonical text. */
 size_t pipeline_text(const struct pipeline *pipeline, char *text, size_t cap);
 

@@ -25,7 +25,8 @@ struct pipeline {
     int stored;              /* the input is a tensor that is stored as it is used */
     struct stk_flow in, out; /* out: of the host half */
     int pads;
-    uint32_t cut; /* the first step that is the device's; the chain's end: none is */
+    const char *drawn; /* the step that draws the height and width of the result; NULL: none */
+    uint32_t cut;      /* the first step that is the device's; the chain's end: none is */
     struct device_plan plan;
     int early;                  /* cut as early as can be */
     struct stk_flow device_out; /* of the whole chain */

@@ -43,14 +43,44 @@ void affine_run(const struct affine *affine, struct pixels in, struct pixels out
         }
 }
 
-void affine_turn(struct affine *affine, double degrees, int64_t width, int64_t height)
+/* Of a right angle these are 0 and 1, and not almost: else a turned image would grow by a pixel. */
+static double rounded(double value)
+{
+    return rint(value * 1e15) / 1e15;
+}
+
+void affine_turn(struct affine *affine, double degrees, double x, double y)
 {
     double angle = -degrees * 3.14159265358979323846 / 180;
-    double cosine = cos(angle), sine = sin(angle), x = (double)width / 2, y = (double)height / 2;
+    double cosine = rounded(cos(angle)), sine = rounded(sin(angle));
     affine->m[0] = cosine;
     affine->m[1] = sine;
     affine->m[2] = x - cosine * x - sine * y;
     affine->m[3] = -sine;
     affine->m[4] = cosine;
     affine->m[5] = y + sine * x - cosine * y;
+}
+
+/* What three of its numbers make of the four corners: from the least to the most, in whole pixels.
+ */
+static int64_t corners_reach(const double *m, double width, double height)
+{
+    double least = m[2], most = m[2];
+    for (int corner = 1; corner < 4; corner++) {
+        double at = m[0] * (corner & 1 ? width : 0) + m[1] * (corner & 2 ? height : 0) + m[2];
+        least = fmin(least, at);
+        most = fmax(most, at);
+    }
+    return (int64_t)(ceil(most) - floor(least));
+}
+
+void affine_expand(struct affine *affine, int64_t *width, int64_t *height)
+{
+    double *m = affine->m, x = (double)*width, y = (double)*height;
+    *width = corners_reach(m, x, y);
+    *height = corners_reach(m + 3, x, y);
+    x = (x - (double)*width) / 2;
+    y = (y - (double)*height) / 2;
+    m[2] += m[0] * x + m[1] * y;
+    m[5] += m[3] * x + m[4] * y;
 }

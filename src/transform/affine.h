@@ -14,9 +14,12 @@ struct affine {
     int bilinear; /* else the nearest pixel */
     uint8_t fill[4];
 };
-/* out: of in's size. */
+/* out: of any size, and in's channels. */
 void affine_run(const struct affine *affine, struct pixels in, struct pixels out);
-/* A turn by degrees, counter-clockwise, about the middle. */
-void affine_turn(struct affine *affine, double degrees, int64_t width, int64_t height);
+/* A turn by degrees, counter-clockwise, about the point (x, y). */
+void affine_turn(struct affine *affine, double degrees, double x, double y);
+/* The size that shows all of an image of width x height that is turned; moves the image into its
+ * middle. As Pillow's rotate(expand=True). */
+void affine_expand(struct affine *affine, int64_t *width, int64_t *height);
 
 #endif

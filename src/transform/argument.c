@@ -201,6 +201,8 @@ stk_status argument_store(const struct transform_arg *arg, const struct value *v
     if (value->kind == VALUE_NONE) {
         if (arg->preset && !strcmp(arg->preset, "None"))
             return STK_OK; /* the struct's zero */
+        if (arg->type == ARG_FLOATS && !arg->choices && arg->preset && !strcmp(arg->preset, "0"))
+            return argument_preset(arg, args, err); /* torchvision's word for no fill, no jitter */
         return fail(err, STK_USAGE, "%s cannot be None", arg->name);
     }
     switch (arg->type) {
@@ -265,6 +267,13 @@ static void choice_text(const char *choices, int number, struct text *text)
     text_format(text, "'%.*s'", (int)strcspn(choices, "|"), choices);
 }
 
+/* A word holds one kind of quotes at most: it was written between the other. */
+static void word_text(const char *word, struct text *text)
+{
+    const char *quote = strchr(word, '\'') ? "\"" : "'";
+    text_format(text, "%s%s%s", quote, word, quote);
+}
+
 static void list_text(const struct transform_arg *arg, const struct transform_list *list,
                       struct text *text)
 {
@@ -304,7 +313,7 @@ void argument_text(const struct transform_arg *arg, const void *args, struct tex
         list_text(arg, from, text);
         break;
     case ARG_TEXT:
-        text_format(text, "'%s'", (const char *)from);
+        word_text(from, text);
         break;
     }
 }

@@ -54,10 +54,39 @@ static const struct transform_ops *ops_at(const struct transform_registry *plugi
     return row < own ? transform_at(row) : transform_registry_at(plugins, row - own);
 }
 
+/* Names of torchvision's that mean something else here, and what to write. */
+static const struct {
+    const char *name, *remedy;
+} elsewhere[] = {
+    {"AutoAugment", "TrivialAugmentWide does the like, and needs no policy"},
+    {"Compose", "a chain is a list already: write its steps, with '|' between them"},
+    {"ConvertImageDtype", "write Cast('float32', scale=True)"},
+    {"Lambda", "give a function of yours as sample_map= or map="},
+    {"PILToTensor", "images are tensors already: write Layout('CHW') where channels come first"},
+    {"RandAugment", "TrivialAugmentWide does the like, and needs no numbers"},
+    {"ToDtype", "write Cast('float32', scale=True)"},
+    {"ToImage", "images are tensors already: write Layout('CHW') where channels come first"},
+    {"ToPureTensor", "leave it out: batches are plain tensors"},
+    {"ToTensor", "write Cast('float32', scale=True) | Layout('CHW')"},
+};
+
+static stk_status found_elsewhere(const char *name, struct stk_error *err)
+{
+    for (size_t i = 0; i < sizeof elsewhere / sizeof elsewhere[0]; i++)
+        if (!strcmp(elsewhere[i].name, name)) {
+            stk_status status = fail(err, STK_USAGE, "there is no transform \"%s\"", name);
+            fail_remedy(err, "%s", elsewhere[i].remedy);
+            return status;
+        }
+    return STK_OK;
+}
+
 static stk_status no_transform(const struct parser *parser, const char *name, struct stk_error *err)
 {
     struct name_guess guess = {.wanted = name};
     const struct transform_ops *ops;
+    if (found_elsewhere(name, err))
+        return STK_USAGE;
     for (uint32_t row = 0; (ops = ops_at(parser->plugins, row)); row++)
         name_guess_add(&guess, ops->name);
     (void)name_guess_fail(&guess, "transform", err);
@@ -235,7 +264,11 @@ static stk_status parse_step(struct parser *parser, struct chain *chain, struct 
     if (status)
         return status;
     status = finish_arguments(step, given, err);
-    return status ? fail_here(parser, begin, status, err) : STK_OK;
+    if (status)
+        return fail_here(parser, begin, status, err);
+    if (step->ops->instead && step->ops->instead(step->args))
+        step->ops = step->ops->instead(step->args);
+    return STK_OK;
 }
 
 stk_status chain_parse(struct chain *chain, const char *text,

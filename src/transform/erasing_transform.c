@@ -16,6 +16,7 @@ struct erasing_args {
     double p;
     struct transform_list scale, ratio;
     struct transform_list value; /* one, or one a channel; count 0: random */
+    int inplace;                 /* no difference here: a batch is nobody else's yet */
 };
 
 static const struct transform_arg erasing_table[] = {
@@ -24,12 +25,14 @@ static const struct transform_arg erasing_table[] = {
     {"ratio", ARG_FLOATS, offsetof(struct erasing_args, ratio), "(0.3, 3.3)", 1e-3, 1e3, NULL, 2,
      2},
     {"value", ARG_FLOATS, offsetof(struct erasing_args, value), "0", 0, 0, "random", 1, 4},
+    {"inplace", ARG_BOOL, offsetof(struct erasing_args, inplace), "False", 0, 0, NULL, 0, 0},
     {0},
 };
 
 static stk_status erasing_check(void *args, struct stk_error *err)
 {
-    const struct erasing_args *own = args;
+    struct erasing_args *own = args;
+    own->inplace = 0; /* so that one chain has one text */
     if (own->scale.values[0] > own->scale.values[1] || own->ratio.values[0] > own->ratio.values[1])
         return fail(err, STK_USAGE, "scale and ratio of RandomErasing are ranges (low, high)");
     return STK_OK;

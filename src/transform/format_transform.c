@@ -19,6 +19,7 @@ static const struct transform_arg normalize_table[] = {
      TRANSFORM_LIST_MAX},
     {"std", ARG_FLOATS, offsetof(struct normalize_args, std), "None", TINY, 1 / TINY, NULL, 1,
      TRANSFORM_LIST_MAX},
+    {"inplace", ARG_BOOL, offsetof(struct normalize_args, inplace), "False", 0, 0, NULL, 0, 0},
     {"preset", ARG_TEXT, offsetof(struct normalize_args, preset), "None", 0, 0, NULL, 0, 0},
     {0},
 };
@@ -46,6 +47,7 @@ static void list_repeat(struct transform_list *list, uint32_t count)
 static stk_status normalize_check(void *args, struct stk_error *err)
 {
     struct normalize_args *own = args;
+    own->inplace = 0; /* so that one chain has one text */
     stk_status status = own->preset[0] ? preset_apply(own, err) : STK_OK;
     if (status)
         return status;

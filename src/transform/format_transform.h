@@ -9,6 +9,7 @@
 
 struct normalize_args {
     struct transform_list mean, std; /* of values on 0-1; one number, or one a channel */
+    int inplace;                     /* no difference here: a batch is nobody else's yet */
     char preset[TRANSFORM_TEXT_MAX]; /* "imagenet": the mean and std of torchvision's models */
 };
 struct cast_args {

@@ -67,8 +67,9 @@ stk_status gather_device_run(const struct gather_device *device, const struct ga
                              .real = run->real};
     if (!run->count || !run->item)
         return STK_OK;
+    uint32_t blocks = run->blocks ? run->blocks : device->blocks;
     struct gpu_grid grid =
-        gather_deal(&job.deal, run->item >> unit, unit_depth(unit), run->count, device->blocks);
+        gather_deal(&job.deal, run->item >> unit, unit_depth(unit), run->count, blocks);
     return gpu_launch(device->gpu, device->gather[unit], &grid, &job, sizeof job, run->stream, err);
 }
 

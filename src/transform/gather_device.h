@@ -26,6 +26,7 @@ struct gather_run {
     uint64_t item;  /* bytes of a value, below GATHER_ITEM_MOST */
     uint64_t grain; /* all homes are multiples of it */
     uint32_t count, real;
+    uint32_t blocks; /* at most; 0: as the device was made for */
     struct gpu_stream *stream;
 };
 /* A value is copied from store + homes[i] to values + i * item, but where its home is

@@ -2,9 +2,7 @@
  * flight. There is a kernel for every size of unit: the larger, the fewer instructions. */
 #include "transform/gather_kernel.h"
 
-typedef struct {
-    uint32_t words[4];
-} __attribute__((aligned(16))) unit_16;
+typedef struct kernel_quad unit_16;
 typedef uint64_t unit_8;
 typedef uint32_t unit_4;
 typedef uint16_t unit_2;
@@ -16,23 +14,23 @@ DEVICE uint32_t gather_lane(const struct gather_deal *deal)
 }
 
 /* All loads before the first store, so that they are in flight together. */
-#define COPY(T, DEPTH)                                                                             \
+#define COPY(T, DEPTH, LOAD, STORE)                                                                \
     DEVICE void copy_##T(const T *from, T *to, uint32_t left, uint32_t stride)                     \
     {                                                                                              \
         T units[DEPTH];                                                                            \
         if ((DEPTH - 1) * stride < left) {                                                         \
             for (uint32_t k = 0; k < DEPTH; k++)                                                   \
-                units[k] = from[k * stride];                                                       \
+                units[k] = LOAD(from + k * stride);                                                \
             for (uint32_t k = 0; k < DEPTH; k++)                                                   \
-                to[k * stride] = units[k];                                                         \
+                STORE(to + k * stride, units[k]);                                                  \
             return;                                                                                \
         }                                                                                          \
         for (uint32_t k = 0; k < DEPTH; k++)                                                       \
             if (k * stride < left)                                                                 \
-                units[k] = from[k * stride];                                                       \
+                units[k] = LOAD(from + k * stride);                                                \
         for (uint32_t k = 0; k < DEPTH; k++)                                                       \
             if (k * stride < left)                                                                 \
-                to[k * stride] = units[k];                                                         \
+                STORE(to + k * stride, units[k]);                                                  \
     }                                                                                              \
     DEVICE void clear_##T(T *to, uint32_t left, uint32_t stride)                                   \
     {                                                                                              \
@@ -85,9 +83,11 @@ DEVICE uint32_t gather_lane(const struct gather_deal *deal)
         }                                                                                          \
     }
 
-#define KERNELS(T, DEPTH) COPY(T, DEPTH) GATHER(T, DEPTH) KEEP(T, DEPTH)
-KERNELS(unit_16, GATHER_DEPTH_16)
-KERNELS(unit_8, GATHER_DEPTH)
-KERNELS(unit_4, GATHER_DEPTH)
-KERNELS(unit_2, GATHER_DEPTH)
-KERNELS(unit_1, GATHER_DEPTH)
+#define LOAD_PLAIN(from) (*(from))
+#define STORE_PLAIN(to, unit) (*(to) = (unit))
+#define KERNELS(T, DEPTH, LOAD, STORE) COPY(T, DEPTH, LOAD, STORE) GATHER(T, DEPTH) KEEP(T, DEPTH)
+KERNELS(unit_16, GATHER_DEPTH_16, load_once, store_once)
+KERNELS(unit_8, GATHER_DEPTH, LOAD_PLAIN, STORE_PLAIN)
+KERNELS(unit_4, GATHER_DEPTH, LOAD_PLAIN, STORE_PLAIN)
+KERNELS(unit_2, GATHER_DEPTH, LOAD_PLAIN, STORE_PLAIN)
+KERNELS(unit_1, GATHER_DEPTH, LOAD_PLAIN, STORE_PLAIN)

@@ -5,14 +5,12 @@
 
 #include "base/fail.h"
 #include "base/random.h"
+#include "transform/border.h"
 #include "transform/image_geometry.h"
-#include "transform/pixels.h"
 #include "transform/transform.h"
 
 #define MEDIA (STK_MEDIA_BIT(STK_MEDIA_IMAGE) | STK_MEDIA_BIT(STK_MEDIA_VIDEO))
 #define SIZE_MOST 65535
-/* Of what Resize makes: a thin line enlarged is a fault of the data. */
-#define PIXELS_MOST 179000000
 
 /* A box of the image, which may reach outside. */
 struct crop_params {
@@ -88,7 +86,8 @@ static const struct transform_arg resized_crop_table[] = {
 
 static stk_status resized_crop_check(void *args, struct stk_error *err)
 {
-    const struct resized_crop_args *own = args;
+    struct resized_crop_args *own = args;
+    own->interpolation = image_filter_of(own->interpolation);
     if (own->scale.values[0] > own->scale.values[1] || own->ratio.values[0] > own->ratio.values[1])
         return fail(err, STK_USAGE, "scale and ratio of RandomResizedCrop are ranges (low, high)");
     return list_is_whole("RandomResizedCrop", "size", &own->size, err);
@@ -178,14 +177,14 @@ const struct transform_ops random_resized_crop_transform = {
  */
 
 struct resize_args {
-    struct transform_list size;
+    struct transform_list size; /* count 0: the longer edge becomes max_size */
     int interpolation;
     int64_t max_size; /* 0: none */
     int antialias;
 };
 
 static const struct transform_arg resize_table[] = {
-    {"size", ARG_FLOATS, offsetof(struct resize_args, size), NULL, 1, SIZE_MOST, NULL, 1, 2},
+    {"size", ARG_FLOATS, offsetof(struct resize_args, size), "None", 1, SIZE_MOST, NULL, 1, 2},
     {"interpolation", ARG_CHOICE, offsetof(struct resize_args, interpolation), "bilinear", 0, 0,
      IMAGE_FILTER_CHOICES, 0, 0},
     {"max_size", ARG_INT, offsetof(struct resize_args, max_size), "None", 1, SIZE_MOST, NULL, 0, 0},
@@ -195,29 +194,34 @@ static const struct transform_arg resize_table[] = {
 
 static stk_status resize_check(void *args, struct stk_error *err)
 {
-    const struct resize_args *own = args;
-    if (own->max_size && own->size.count != 1)
+    struct resize_args *own = args;
+    own->interpolation = image_filter_of(own->interpolation);
+    if (!own->max_size && !own->size.count)
+        return fail(err, STK_USAGE, "Resize needs size, or max_size for the longer edge");
+    if (own->max_size && own->size.count == 2)
         return fail(err, STK_USAGE, "max_size of Resize goes with a size of one number");
-    if (own->max_size && own->max_size <= own->size.values[0])
+    if (own->max_size && own->size.count && own->max_size <= own->size.values[0])
         return fail(err, STK_USAGE, "max_size of Resize is %lld, but must be above size, %g",
                     (long long)own->max_size, own->size.values[0]);
     return list_is_whole("Resize", "size", &own->size, err);
 }
 
-/* One number is for the shorter edge; the longer one keeps the ratio, rounded down, and neither
- * vanishes. Both known, at least 1. */
+/* One number is for the shorter edge, max_size alone for the longer; the other one keeps the ratio,
+ * rounded down, and neither vanishes. Both known, at least 1. */
 static void resize_to(const struct resize_args *args, int64_t *height, int64_t *width)
 {
-    struct size size = size_of(&args->size);
     if (args->size.count == 2) {
-        *height = size.height;
-        *width = size.width;
+        *height = size_of(&args->size).height;
+        *width = size_of(&args->size).width;
         return;
     }
     int64_t *shorter = *width <= *height ? width : height;
     int64_t *longer = *width <= *height ? height : width;
-    double edge = floor((double)size.width * (double)*longer / (double)*shorter),
-           other = size.width;
+    double edge = (double)args->max_size, other = args->size.values[0];
+    if (args->size.count)
+        edge = floor(other * (double)*longer / (double)*shorter);
+    else
+        other = floor(edge * (double)*shorter / (double)*longer);
     if (args->max_size && edge > (double)args->max_size) {
         other = floor((double)args->max_size * other / edge);
         edge = (double)args->max_size;
@@ -236,7 +240,7 @@ static stk_status resize_shape(const void *args, const void *params, struct stk_
     if (status)
         return status;
     pixels_axes(flow, &height, &width, &channels);
-    if (own->size.count == 1 && (height < 0 || width < 0)) {
+    if (own->size.count < 2 && (height < 0 || width < 0)) {
         flow_resize(flow, -1, -1);
         return STK_OK;
     }
@@ -342,6 +346,7 @@ struct random_crop_args {
     struct transform_list size, padding;
     int pad_if_needed;
     struct transform_list fill;
+    int mode; /* enum border_mode */
 };
 
 static const struct transform_arg random_crop_table[] = {
@@ -351,6 +356,8 @@ static const struct transform_arg random_crop_table[] = {
     {"pad_if_needed", ARG_BOOL, offsetof(struct random_crop_args, pad_if_needed), "False", 0, 0,
      NULL, 0, 0},
     {"fill", ARG_FLOATS, offsetof(struct random_crop_args, fill), "0", 0, 255, NULL, 1, 4},
+    {"padding_mode", ARG_CHOICE, offsetof(struct random_crop_args, mode), "constant", 0, 0,
+     BORDER_CHOICES, 0, 0},
     {0},
 };
 
@@ -445,14 +452,50 @@ static int random_crop_fold(const void *args, const void *params, struct image_g
     return geometry_cover(geometry, box->x, box->y, box->width, box->height, fill);
 }
 
+/* The same box of pixels that are made already: padding of the image's own pixels needs them. */
+static stk_status random_crop_run(const void *args, const void *params, const struct stk_flow *in,
+                                  struct stk_flow *out, struct scratch *scratch,
+                                  struct stk_error *err)
+{
+    const struct random_crop_args *own = args;
+    const struct crop_params *box = params;
+    struct border border = {.mode = (enum border_mode)own->mode, .x = box->x, .y = box->y};
+    (void)scratch, (void)err;
+    border_run(&border, pixels_of(in), pixels_of(out));
+    return STK_OK;
+}
+
+#define RANDOM_CROP_HELP                                                                           \
+    "Cuts a box of one size at a random place, of the image or of the image with padding."
+
+static const struct transform_ops bordered_crop_transform = {
+    .name = "RandomCrop",
+    .help = RANDOM_CROP_HELP,
+    .media = MEDIA,
+    .stage = TRANSFORM_PIXELS,
+    .args = random_crop_table,
+    .size = sizeof(struct random_crop_args),
+    .shape = random_crop_shape,
+    .draw = random_crop_draw,
+    .run = random_crop_run,
+};
+
+static const struct transform_ops *random_crop_instead(const void *args)
+{
+    const struct random_crop_args *own = args;
+    int pads = own->padding.count || own->pad_if_needed;
+    return pads && own->mode != BORDER_CONSTANT ? &bordered_crop_transform : NULL;
+}
+
 const struct transform_ops random_crop_transform = {
     .name = "RandomCrop",
-    .help = "Cuts a box of one size at a random place, of the image or of the image with padding.",
+    .help = RANDOM_CROP_HELP,
     .media = MEDIA,
     .stage = TRANSFORM_GEOMETRY,
     .args = random_crop_table,
     .size = sizeof(struct random_crop_args),
     .check = random_crop_check,
+    .instead = random_crop_instead,
     .shape = random_crop_shape,
     .draw = random_crop_draw,
     .fold = random_crop_fold,

@@ -3,6 +3,12 @@
 #include <assert.h>
 #include <string.h>
 
+enum image_filter image_filter_of(int choice)
+{
+    static const enum image_filter alike[] = {IMAGE_AREA, IMAGE_NEAREST};
+    return choice > IMAGE_LANCZOS ? alike[choice - IMAGE_LANCZOS - 1] : (enum image_filter)choice;
+}
+
 void geometry_init(struct image_geometry *geometry, int32_t width, int32_t height)
 {
     assert(width > 0 && height > 0);

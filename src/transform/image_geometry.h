@@ -12,7 +12,8 @@
 #include <stdint.h>
 
 enum image_filter { IMAGE_BILINEAR, IMAGE_BICUBIC, IMAGE_AREA, IMAGE_NEAREST, IMAGE_LANCZOS };
-#define IMAGE_FILTER_CHOICES "bilinear|bicubic|area|nearest|lanczos"
+/* The last two are torchvision's words for area and nearest: see image_filter_of. */
+#define IMAGE_FILTER_CHOICES "bilinear|bicubic|area|nearest|lanczos|box|nearest-exact"
 
 struct image_geometry {
     int32_t width, height;
@@ -26,6 +27,8 @@ struct image_geometry {
     uint8_t fill[4]; /* of what lies outside, one a channel */
 };
 
+/* Of the number of a word of IMAGE_FILTER_CHOICES. */
+enum image_filter image_filter_of(int choice);
 /* The image as it is. */
 void geometry_init(struct image_geometry *geometry, int32_t width, int32_t height);
 /* A box of the image as it is now (out_width x out_height, flipped). Always folds. */

@@ -1,20 +1,50 @@
 #include "transform/mix_transform.h"
 
 #include <math.h>
+#include <string.h>
 
+#include "base/fail.h"
 #include "base/random.h"
 
 /* Which numbers of a key are what. */
 enum mix_number { MIX_COIN, MIX_X, MIX_Y, MIX_BETA };
 
+#define NO_GETTER "default"
 #define ARG(member) offsetof(struct mix_args, member)
 static const struct transform_arg mix_args[] = {
     {"alpha", ARG_FLOAT, ARG(alpha), "1.0", 1e-6, 1e6, NULL, 0, 0},
-    {"classes", ARG_INT, ARG(classes), NULL, 1, 1e7, NULL, 0, 0},
+    {"num_classes", ARG_INT, ARG(classes), "None", 1, 1e7, NULL, 0, 0},
     {"image", ARG_TEXT, ARG(image), "None", 0, 0, NULL, 0, 0},
     {"label", ARG_TEXT, ARG(label), "None", 0, 0, NULL, 0, 0},
     {"p", ARG_FLOAT, ARG(p), "1.0", 0, 1, NULL, 0, 0},
+    {"labels_getter", ARG_TEXT, ARG(labels_getter), NO_GETTER, 0, 0, NULL, 0, 0},
+    {"classes", ARG_INT, ARG(other_classes), "None", 1, 1e7, NULL, 0, 0},
     {0}};
+
+static stk_status mix_check(void *arguments, struct stk_error *err)
+{
+    struct mix_args *args = arguments;
+    if (args->classes && args->other_classes)
+        return fail(err, STK_USAGE, "num_classes and classes are one: give one of them");
+    if (!args->classes)
+        args->classes = args->other_classes;
+    args->other_classes = 0;
+    if (!args->classes) {
+        stk_status status = fail(err, STK_USAGE,
+                                 "num_classes is missing: labels become rows of "
+                                 "so many columns");
+        fail_remedy(err, "as in num_classes=10");
+        return status;
+    }
+    if (!strcmp(args->labels_getter, NO_GETTER))
+        return STK_OK;
+    if (*args->label)
+        return fail(err, STK_USAGE, "labels_getter and label are one: give one of them");
+    memcpy(args->label, args->labels_getter, sizeof args->label);
+    memset(args->labels_getter, 0, sizeof args->labels_getter);
+    strcpy(args->labels_getter, NO_GETTER);
+    return STK_OK;
+}
 
 /* --- drawing ---------------------------------------------------------------------------------- */
 
@@ -115,6 +145,7 @@ const struct transform_ops cutmix_transform = {
     .stage = TRANSFORM_TENSOR,
     .args = mix_args,
     .size = sizeof(struct mix_args),
+    .check = mix_check,
     .draw = cutmix_draw,
 };
 
@@ -124,5 +155,6 @@ const struct transform_ops mixup_transform = {
     .stage = TRANSFORM_TENSOR,
     .args = mix_args,
     .size = sizeof(struct mix_args),
+    .check = mix_check,
     .draw = mixup_draw,
 };

@@ -13,13 +13,16 @@
 
 #include "transform/transform.h"
 
-/* MixUp(alpha=1.0, classes, image=None, label=None, p=1.0), and CutMix */
+/* MixUp(alpha=1.0, num_classes, image=None, label=None, p=1.0), and CutMix */
 struct mix_args {
     double alpha;                   /* lam is drawn from Beta(alpha, alpha) */
     int64_t classes;                /* columns of the label */
     char image[TRANSFORM_TEXT_MAX]; /* fields; "": the only one there is */
     char label[TRANSFORM_TEXT_MAX];
     double p; /* chance that a batch is mixed at all */
+    /* Other words for label and num_classes; once checked they have gone into those. */
+    char labels_getter[TRANSFORM_TEXT_MAX]; /* torchvision's; "default": none is named */
+    int64_t other_classes;
 };
 
 struct mix_params {

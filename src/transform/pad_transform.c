@@ -1,14 +1,11 @@
 /* Pad: an image gets a border, of one colour or made of its own pixels. */
 #include <math.h>
 #include <stddef.h>
-#include <string.h>
 
 #include "base/fail.h"
-#include "transform/pixels.h"
+#include "transform/border.h"
 #include "transform/transform.h"
 
-enum pad_mode { PAD_CONSTANT, PAD_EDGE, PAD_REFLECT, PAD_SYMMETRIC };
-#define PAD_MODE_CHOICES "constant|edge|reflect|symmetric"
 #define PADDING_MOST 65535
 
 struct pad_args {
@@ -21,8 +18,8 @@ struct pad_args {
 static const struct transform_arg pad_table[] = {
     {"padding", ARG_FLOATS, offsetof(struct pad_args, padding), NULL, 0, PADDING_MOST, NULL, 1, 4},
     {"fill", ARG_FLOATS, offsetof(struct pad_args, fill), "0", 0, 255, NULL, 1, 4},
-    {"padding_mode", ARG_CHOICE, offsetof(struct pad_args, mode), "constant", 0, 0,
-     PAD_MODE_CHOICES, 0, 0},
+    {"padding_mode", ARG_CHOICE, offsetof(struct pad_args, mode), "constant", 0, 0, BORDER_CHOICES,
+     0, 0},
     {0},
 };
 
@@ -65,7 +62,7 @@ static stk_status pad_shape(const void *args, const void *params, struct stk_flo
     if (status)
         return status;
     int64_t *shape = flow->tensor.shape + flow->tensor.rank - 3;
-    if (own->mode != PAD_CONSTANT && (shape[0] == 0 || shape[1] == 0))
+    if (own->mode != BORDER_CONSTANT && (shape[0] == 0 || shape[1] == 0))
         return fail(err, STK_SHAPE, "Pad has no pixels to repeat");
     if (shape[0] >= 0)
         shape[0] += border.top + border.bottom;
@@ -74,75 +71,16 @@ static stk_status pad_shape(const void *args, const void *params, struct stk_flo
     return STK_OK;
 }
 
-/* The pixel of len that stands at place `at`, which may lie outside; -1: fill. */
-static int64_t pad_source(enum pad_mode mode, int64_t at, int64_t len)
-{
-    if (at >= 0 && at < len)
-        return at;
-    if (mode == PAD_CONSTANT)
-        return -1;
-    if (mode == PAD_EDGE)
-        return at < 0 ? 0 : len - 1;
-    int64_t period = mode == PAD_REFLECT ? 2 * (len - 1) : 2 * len;
-    if (!period)
-        return 0;
-    at = (at % period + period) % period;
-    return at < len ? at : period - at - (mode == PAD_SYMMETRIC);
-}
-
-struct pad_work {
-    enum pad_mode mode;
-    struct pad_border border;
-    struct pixels from, to;
-    uint8_t fill[4];
-};
-
-static void pad_fill(const struct pad_work *work, uint8_t *to, int64_t count)
-{
-    int64_t channels = work->from.channels;
-    for (int64_t i = 0; i < count * channels; i += channels)
-        memcpy(to + i, work->fill, (size_t)channels);
-}
-
-/* Columns [first, stop) of an output row, beside the image. */
-static void pad_side(const struct pad_work *work, const uint8_t *from, uint8_t *to, int64_t first,
-                     int64_t stop)
-{
-    int64_t channels = work->from.channels;
-    for (int64_t x = first; x < stop; x++) {
-        int64_t source = pad_source(work->mode, x - work->border.left, work->from.width);
-        memcpy(to + x * channels, source < 0 ? work->fill : from + source * channels,
-               (size_t)channels);
-    }
-}
-
-static void pad_row(const struct pad_work *work, int64_t y)
-{
-    int64_t channels = work->from.channels, width = work->from.width, left = work->border.left;
-    int64_t source = pad_source(work->mode, y - work->border.top, work->from.height);
-    uint8_t *to = work->to.data + y * work->to.width * channels;
-    if (source < 0) {
-        pad_fill(work, to, work->to.width);
-        return;
-    }
-    const uint8_t *from = work->from.data + source * width * channels;
-    pad_side(work, from, to, 0, left);
-    memcpy(to + left * channels, from, (size_t)(width * channels));
-    pad_side(work, from, to, left + width, work->to.width);
-}
-
 static stk_status pad_run(const void *args, const void *params, const struct stk_flow *in,
                           struct stk_flow *out, struct scratch *scratch, struct stk_error *err)
 {
     const struct pad_args *own = args;
-    struct pad_work work = {.mode = (enum pad_mode)own->mode,
-                            .border = border_of(own),
-                            .from = pixels_of(in),
-                            .to = pixels_of(out)};
+    struct pad_border border = border_of(own);
+    struct border window = {
+        .mode = (enum border_mode)own->mode, .x = -border.left, .y = -border.top};
     (void)params, (void)scratch, (void)err;
-    pixels_fill(&own->fill, work.fill);
-    for (int64_t y = 0; y < work.to.height; y++)
-        pad_row(&work, y);
+    pixels_fill(&own->fill, window.fill);
+    border_run(&window, pixels_of(in), pixels_of(out));
     return STK_OK;
 }
 

@@ -15,6 +15,9 @@ struct pixels {
     int64_t colors;   /* of them: 1 (grey) or 3; the one behind them is alpha */
 };
 
+/* Of what one step makes: a thin line enlarged or turned is a fault of the data. */
+#define PIXELS_MOST 179000000
+
 /* uint8 with channels last, or a remedy: the step belongs before Normalize, Cast and Layout. */
 STK_CHECK stk_status pixels_check(const char *name, const struct stk_flow *flow,
                                   struct stk_error *err);

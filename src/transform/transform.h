@@ -88,11 +88,17 @@ struct transform_ops {
     uint32_t size;                    /* of the arguments' struct, zeroed before parsing */
     /* After parsing: checks what the table cannot say, and fills derived members. NULL: nothing. */
     stk_status (*check)(void *args, struct stk_error *err);
+    /* The row that does it with these arguments: of the same name and arguments, but of another
+     * stage. NULL, or returned: this one. */
+    const struct transform_ops *(*instead)(const void *args);
     /* What comes out of what goes in. When the chain is compiled params is NULL and unknown lengths
      * are -1; for a sample all are known and params are those drawn. Refuses what it cannot take,
      * with the reason and a remedy. NULL: the same comes out. */
     stk_status (*shape)(const void *args, const void *params, struct stk_flow *flow,
                         struct stk_error *err);
+    /* Not 0: with these arguments lengths of the result are drawn, so that samples differ in them.
+     * NULL: never. */
+    int (*draws_shape)(const void *args);
     /* Draws params (TRANSFORM_PARAMS zeroed bytes, aligned to 16) for one sample. in: what goes in,
      * lengths known, data NULL. Takes random_unit(key, 0), random_unit(key, 1) ... NULL: nothing is
      * random; params are zeros. */

@@ -34,6 +34,7 @@ extern const struct transform_ops resize_transform;
 extern const struct transform_ops spec_augment_transform;
 extern const struct transform_ops temporal_crop_transform;
 extern const struct transform_ops trivial_augment_transform;
+extern const struct transform_ops trivial_augment_wide_transform;
 
 /* Sorted by name. */
 static const struct transform_ops *const transforms[] = {
@@ -69,6 +70,7 @@ static const struct transform_ops *const transforms[] = {
     &spec_augment_transform,
     &temporal_crop_transform,
     &trivial_augment_transform,
+    &trivial_augment_wide_transform,
     NULL,
 };
 #define TRANSFORM_COUNT (sizeof transforms / sizeof transforms[0] - 1) /* a NULL ends them */

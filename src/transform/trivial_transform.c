@@ -112,7 +112,7 @@ static void change_shape(const struct trivial_args *args, const struct trivial_p
     else if (params->change == CHANGE_MOVE_Y)
         affine.m[5] = trunc(params->strength);
     else
-        affine_turn(&affine, params->strength, in.width, in.height);
+        affine_turn(&affine, params->strength, (double)in.width / 2, (double)in.height / 2);
     affine_run(&affine, in, out);
 }
 
@@ -168,9 +168,24 @@ static stk_status trivial_run(const void *args, const void *params, const struct
     return change_color(own, pixels_of(out), scratch, err);
 }
 
+#define TRIVIAL_HELP "One random change of colour or shape a sample, of random strength."
+
 const struct transform_ops trivial_augment_transform = {
     .name = "TrivialAugment",
-    .help = "One random change of colour or shape a sample, of random strength.",
+    .help = TRIVIAL_HELP,
+    .media = STK_MEDIA_BIT(STK_MEDIA_IMAGE) | STK_MEDIA_BIT(STK_MEDIA_VIDEO),
+    .stage = TRANSFORM_PIXELS,
+    .args = trivial_table,
+    .size = sizeof(struct trivial_args),
+    .shape = trivial_shape,
+    .draw = trivial_draw,
+    .run = trivial_run,
+};
+
+/* Under torchvision's name. */
+const struct transform_ops trivial_augment_wide_transform = {
+    .name = "TrivialAugmentWide",
+    .help = TRIVIAL_HELP,
     .media = STK_MEDIA_BIT(STK_MEDIA_IMAGE) | STK_MEDIA_BIT(STK_MEDIA_VIDEO),
     .stage = TRANSFORM_PIXELS,
     .args = trivial_table,

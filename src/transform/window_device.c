@@ -179,8 +179,14 @@ stk_status window_device_run(const struct window_device *device, const struct wi
                              struct stk_error *err)
 {
     if (device->plain) {
-        const struct gather_run copy = {run->store,    run->homes, run->values, device->item,
-                                        device->grain, run->count, run->real,   run->stream};
+        const struct gather_run copy = {.store = run->store,
+                                        .homes = run->homes,
+                                        .values = run->values,
+                                        .item = device->item,
+                                        .grain = device->grain,
+                                        .count = run->count,
+                                        .real = run->real,
+                                        .stream = run->stream};
         return gather_device_run(&device->copies, &copy, err);
     }
     struct window_job job = device->job;

@@ -58,6 +58,11 @@ static const struct cut cuts[] = {
     {ENCODED_IMAGE, "RandomResizedCrop(64)", "ColorJitter(0.4) | Cast('float16')", "isf"},
     /* What the device has no twin for, and what stands before it, is the host's. */
     {STORED(U8, 64, 64, 3), "RandomCrop(60) | TrivialAugment", "Normalize(imagenet)", "f"},
+    {STORED(U8, 64, 64, 3), "RandomCrop(64, 4, padding_mode='reflect')", "RandomHorizontalFlip",
+     "i"},
+    {STORED(U8, 64, 64, 3), "", "RandomCrop(60, padding_mode='edge')", "i"},
+    {STORED(U8, 64, 64, 3), "RandomRotation(30, expand=True) | CenterCrop(64)",
+     "Normalize(0.5, 0.5)", "f"},
     {STORED(U8, 8, 32, 32, 3), "RandomCrop(30) | TemporalCrop(4)", "Layout('CTHW')", "f"},
     {STORED(U8, 64, 64, 3), "TrivialAugment", "", ""},
     /* Plain tensors, and floats in the form of pixels. */
@@ -73,6 +78,7 @@ static const struct cut cuts[] = {
      "Normalize(imagenet) | Layout('CHW')", "i"},
     {ENCODED_IMAGE, "Resize(72) | CenterCrop(64)", "Normalize(imagenet) | Cast('float16')", "i"},
     {ENCODED_IMAGE, "RandomResizedCrop(64)", "", "i"},
+    {ENCODED_IMAGE, "RandomCrop(64, 4, True, padding_mode='edge')", "Layout('CHW')", "f"},
     {ENCODED_IMAGE, "DecodeImage('gray') | RandomResizedCrop(64)", "Normalize(0.5, 0.5)", "i"},
     {ENCODED_IMAGE, "DecodeImage('rgba') | RandomResizedCrop(64)", "Normalize(0.5, 0.5)", "f"},
     {ENCODED_IMAGE, "DecodeImage('rgba') | RandomResizedCrop(64)", "", ""},

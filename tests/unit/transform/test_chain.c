@@ -40,10 +40,46 @@ static void a_chain_is_written_back_as_it_was_meant(void **state)
     text_becomes("ColorJitter(0.4, [0.5, 1.5],\n hue = .1)",
                  "ColorJitter(0.4, (0.5, 1.5), hue=0.1)");
     text_becomes("RandomRotation(30, \"bilinear\", fill=(1,2,3,))",
-                 "RandomRotation(30, 'bilinear', (1, 2, 3))");
+                 "RandomRotation(30, 'bilinear', fill=(1, 2, 3))");
     text_becomes("RandomRotation((-1e1, 10), interpolation='nearest')",
                  "RandomRotation((-10, 10))");
     text_becomes("RandomErasing(value=random)", "RandomErasing(value='random')");
+}
+
+/* As torchvision has them, with one text for each meaning. */
+static void words_of_torchvision_are_taken(void **state)
+{
+    (void)state;
+    text_becomes("RandomCrop(32, 4, True, 0, 'reflect')",
+                 "RandomCrop(32, 4, True, padding_mode='reflect')");
+    text_becomes("RandomRotation(30, nearest, True, None, 7)",
+                 "RandomRotation(30, expand=True, fill=7)");
+    text_becomes("RandomRotation(30, center=(1.5, 2))", "RandomRotation(30, center=(1.5, 2))");
+    text_becomes("Resize(None, max_size=9)", "Resize(max_size=9)");
+    text_becomes("Resize(9, interpolation=box)", "Resize(9, 'area')");
+    text_becomes("RandomResizedCrop(9, interpolation=nearest-exact)",
+                 "RandomResizedCrop(9, interpolation='nearest')");
+    text_becomes("ColorJitter(None, hue=None) | Pad(1, None)", "ColorJitter | Pad(1)");
+    text_becomes("RandomErasing(inplace=True) | Normalize(0.5, 0.25, True)",
+                 "RandomErasing | Normalize(0.5, 0.25)");
+    text_becomes("TrivialAugmentWide(fill=None)", "TrivialAugmentWide");
+    text_becomes("MixUp(classes=5) | CutMix(alpha=2, num_classes=5, labels_getter=default)",
+                 "MixUp(num_classes=5) | CutMix(2, 5)");
+    text_becomes("MixUp(num_classes=5, labels_getter='cls')", "MixUp(num_classes=5, label='cls')");
+    text_is_refused("MixUp(num_classes=5, classes=5)", "num_classes and classes are one");
+    text_is_refused("MixUp(num_classes=5, label=a, labels_getter=b)", "give one of them");
+    text_is_refused("RandomRotation(30, expand=True, center=(1, 2))", "leave center out");
+    text_is_refused("RandomErasing(value=None)", "value cannot be None");
+    text_is_refused("Resize(interpolation=area)", "Resize needs size");
+    text_is_refused("Resize((4, 5), max_size=9)", "a size of one number");
+}
+
+static void names_of_torchvision_that_are_none_here_tell_what_to_write(void **state)
+{
+    (void)state;
+    text_is_refused("ToTensor", "there is no transform \"ToTensor\"");
+    text_is_refused("Resize(4) | ToTensor()", "write Cast('float32', scale=True) | Layout('CHW')");
+    text_is_refused("ToDtype(float32, True)", "write Cast(");
 }
 
 static void writing_it_back_twice_changes_nothing(void **state)
@@ -53,6 +89,8 @@ static void writing_it_back_twice_changes_nothing(void **state)
                  "RandomErasing(0.25, value='random') | GaussianBlur((5, 3), 1.5)");
     text_becomes("RandomErasing(0.25, value='random') | GaussianBlur((5, 3), 1.5)",
                  "RandomErasing(0.25, value='random') | GaussianBlur((5, 3), 1.5)");
+    text_becomes("MixUp(1, 5, \"it's\")", "MixUp(num_classes=5, image=\"it's\")");
+    text_becomes("MixUp(num_classes=5, image=\"it's\")", "MixUp(num_classes=5, image=\"it's\")");
 }
 
 static void a_misspelt_name_is_told_with_the_nearest_one(void **state)
@@ -110,6 +148,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_chain_is_written_back_as_it_was_meant),
+        cmocka_unit_test(words_of_torchvision_are_taken),
+        cmocka_unit_test(names_of_torchvision_that_are_none_here_tell_what_to_write),
         cmocka_unit_test(writing_it_back_twice_changes_nothing),
         cmocka_unit_test(a_misspelt_name_is_told_with_the_nearest_one),
         cmocka_unit_test(a_bad_argument_is_told_by_its_name),

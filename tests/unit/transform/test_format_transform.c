@@ -149,7 +149,7 @@ static void a_normalize_that_does_not_fit_is_refused(void **state)
     assert_refused("Normalize(0.5)", image, "needs mean and std");
     assert_refused("Normalize(0.5, 0)", image, "std");
     assert_refused("Normalize((1, 2), (1, 2, 3))", image, "2 numbers, and std 3");
-    assert_refused("Normalize(0.5, 0.5, imagenet)", image, "not both");
+    assert_refused("Normalize(0.5, 0.5, preset=imagenet)", image, "not both");
     assert_refused("Normalize(0.5, 0.5)", whole, "not int16");
 }
 

@@ -84,6 +84,9 @@ static void a_resize_keeps_the_ratio_of_the_edges(void **state)
         {"Resize((30, 40))", 500, 375, 40, 30},
         {"Resize([30])", 500, 375, 40, 30},
         {"Resize(2, max_size=3)", 1000, 1, 3, 1}, /* the shorter edge does not vanish */
+        {"Resize(None, max_size=20)", 45, 31, 20, 13},
+        {"Resize(max_size=90)", 31, 45, 62, 90},
+        {"Resize(max_size=3)", 1, 1000, 1, 3},
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
