@@ -177,6 +177,12 @@ STK_API STK_CHECK stk_status stk_loader_open(struct stk_context *context,
 /* Stops the threads and joins them; batches still with the caller stay valid until released. */
 STK_API void stk_loader_close(struct stk_loader *loader);
 
+/* No epoch from this one on will be drawn: nothing of it is read ahead. Whoever draws from it all
+ * the same waits for its first batch. Unless this is called, data on the network is not read ahead
+ * beyond an epoch's end before the caller has drawn one to its end and begun another; files are
+ * always. Not while another thread draws. */
+STK_API void stk_loader_end_at(struct stk_loader *loader, uint64_t epoch);
+
 /* Draws the next batch, waiting until one is ready.
  * STK_OK: *out is the caller's, to give to stk_batch_release.
  * STK_END: the epoch is over, *out is NULL; the next call begins another.

@@ -42,6 +42,27 @@ DEVICE void *device_memory(uint64_t address)
     asm("cvta.to.global.u64 %0, %1;" : "=l"(global) : "l"(address));
     return __cvta_global_to_generic((size_t)global);
 }
+struct kernel_quad {
+    uint32_t words[4];
+} __attribute__((aligned(16)));
+/* 16 bytes that are not needed again soon: they displace nothing in the device's cache. */
+DEVICE struct kernel_quad load_once(const struct kernel_quad *from)
+{
+    struct kernel_quad quad;
+    asm volatile("ld.global.cs.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(quad.words[0]), "=r"(quad.words[1]), "=r"(quad.words[2]),
+                   "=r"(quad.words[3])
+                 : "l"(from));
+    return quad;
+}
+DEVICE void store_once(struct kernel_quad *to, struct kernel_quad quad)
+{
+    asm volatile("st.global.cs.v4.u32 [%0], {%1, %2, %3, %4};"
+                 :
+                 : "l"(to), "r"(quad.words[0]), "r"(quad.words[1]), "r"(quad.words[2]),
+                   "r"(quad.words[3])
+                 : "memory");
+}
 DEVICE uint16_t half_bits(float value)
 {
     uint16_t bits;
@@ -98,6 +119,17 @@ extern _Thread_local struct kernel_place kernel_place;
 DEVICE void *device_memory(uint64_t address)
 {
     return (void *)address;
+}
+struct kernel_quad {
+    uint32_t words[4];
+} __attribute__((aligned(16)));
+DEVICE struct kernel_quad load_once(const struct kernel_quad *from)
+{
+    return *from;
+}
+DEVICE void store_once(struct kernel_quad *to, struct kernel_quad quad)
+{
+    *to = quad;
 }
 DEVICE uint16_t half_bits(float value)
 {

@@ -8,6 +8,7 @@
 #include "loader/device_decode.h"
 #include "loader/fill_stage.h"
 #include "loader/resident.h"
+#include "loader/stretches.h"
 
 /* --- what a batch needs ----------------------------------------------------------------------- */
 
@@ -231,7 +232,8 @@ int admit_next(struct stk_loader *loader)
 {
     uint64_t number = loader->admitted;
     int oldest = number == loader->taken;
-    if (number - loader->taken >= loader->deep || plan_steps(loader->plan, 0) == 0)
+    if (number - loader->taken >= loader->deep || plan_steps(loader->plan, 0) == 0 ||
+        loader->admit_epoch >= loader->epoch_end)
         return 0;
     struct slot *slot = &loader->slots[number % loader->depth];
     struct stk_error err;
@@ -251,6 +253,7 @@ int admit_next(struct stk_loader *loader)
         goto no_memory;
     }
     admit_ahead(loader, slot);
+    stretches_admit(loader->stretches, slot);
     admit_publish(loader, slot);
     admit_move_on(loader, slot);
     if (!slot->fetching)

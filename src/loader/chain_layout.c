@@ -140,6 +140,18 @@ static stk_status first_shape(struct field_layout *layout, uint32_t f,
     return status;
 }
 
+/* Refused before the first batch, and not at the first sample that differs. */
+static stk_status refuse_drawn(const struct field_layout *layout, struct stk_error *err)
+{
+    stk_status status = fail(err, STK_USAGE,
+                             "%s makes every sample another size, and a batch has "
+                             "one",
+                             pipeline_drawn_shape(layout->pipeline));
+    fail_remedy(err, "put a step of one size behind it, as CenterCrop(224) or Resize((224, 224)), "
+                     "or say ragged=\"list\"");
+    return status;
+}
+
 static stk_status choose_place(struct field_layout *layout, uint32_t f,
                                const struct layout_request *request, struct stk_error *err)
 {
@@ -149,6 +161,8 @@ static stk_status choose_place(struct field_layout *layout, uint32_t f,
     stk_status status = STK_OK;
     layout->place = PLACE_DENSE;
     layout->shape = out->tensor;
+    if (pipeline_drawn_shape(layout->pipeline) && ragged != STK_RAGGED_LIST)
+        return refuse_drawn(layout, err);
     if (!fixed && ragged == STK_RAGGED_ERROR)
         status = first_shape(layout, f, request, err);
     else if (!fixed)

@@ -503,27 +503,75 @@ static int is_of_the_sample(stk_status status)
            status == STK_UNSUPPORTED;
 }
 
+static int extent_has_failed(const struct stk_loader *loader, const struct extent *extent,
+                             stk_status status)
+{
+    struct store_read range = {extent->object, 1, extent->offset, extent->length, .status = status};
+    struct chunk chunk;
+    if (extent->object >= EXTENT_VALUE)
+        return 0;
+    if (extent->object >= loader->objects) {
+        uint32_t number = extent->object - loader->objects;
+        if (index_chunk(dataset_index(loader->dataset), number, &chunk, NULL))
+            return 0;
+        range.object = chunk.object;
+        range.offset = chunk.offset;
+        range.length = chunk.length;
+    }
+    return store_has_failed(dataset_store(loader->dataset), &range);
+}
+
+/* Its bytes could not be had: the network or the store is at fault, and no other sample stands in
+ * for it. That one would take as long to fail, and an epoch of substitutes is no epoch. */
+static int is_unread(struct worker *worker, uint64_t sample, stk_status status)
+{
+    const struct stk_loader *loader = worker->loader;
+    struct extent extents[DATASET_MAX_FIELDS];
+    int failed = 0;
+    if (!loader->remote || status == STK_CANCELLED)
+        return loader->remote;
+    if (dataset_resolve(loader->dataset, &sample, 1, worker->resolve, extents, NULL))
+        return 0;
+    for (uint32_t f = 0; f < loader->layout.field_count && !failed; f++)
+        failed = extent_has_failed(loader, &extents[f], status);
+    return failed;
+}
+
+/* Another sample in its place; none: bad->error says why. */
+static void fill_substitute(struct worker *worker, struct slot *slot, struct slot_bad *bad)
+{
+    struct stk_loader *loader = worker->loader;
+    uint64_t position = plan_share_position(loader->plan, &slot->share, bad->place);
+    struct stk_error error;
+    for (uint32_t attempt = 0; attempt < SUBSTITUTE_TRIES && !fill_is_over(loader); attempt++) {
+        uint64_t sample = plan_substitute(loader->plan, slot->epoch, position, attempt);
+        if (sample == slot->samples[bad->place])
+            continue;
+        stk_status status = fill_alone(worker, slot, bad->place, sample, &error);
+        if (status && is_unread(worker, sample, status)) {
+            bad->error = error;
+            return;
+        }
+        if (status)
+            continue;
+        bad->substitute = sample;
+        slot->box->samples[bad->place] = sample;
+        return;
+    }
+    fail_remedy(&bad->error,
+                "none of %d substitutes could be read either: most of the "
+                "data is bad, see `stoker verify`",
+                SUBSTITUTE_TRIES);
+}
+
 void fill_bad(struct worker *worker, struct slot *slot, uint32_t place,
               const struct stk_error *error)
 {
     struct stk_loader *loader = worker->loader;
     struct slot_bad bad = {.place = place, .substitute = STK_NOWHERE, .error = *error};
     if (loader->bad_policy == STK_BAD_REPLACE) {
-        for (uint32_t attempt = 0; attempt < SUBSTITUTE_TRIES && !fill_is_over(loader); attempt++) {
-            uint64_t position = plan_share_position(loader->plan, &slot->share, place);
-            uint64_t sample = plan_substitute(loader->plan, slot->epoch, position, attempt);
-            if (sample == slot->samples[place] || fill_alone(worker, slot, place, sample, NULL))
-                continue;
-            bad.substitute = sample;
-            break;
-        }
-        if (bad.substitute == STK_NOWHERE)
-            fail_remedy(&bad.error,
-                        "none of %d substitutes could be read either: most of the "
-                        "data is bad, see `stoker verify`",
-                        SUBSTITUTE_TRIES);
-        else
-            slot->box->samples[place] = bad.substitute;
+        if (!is_unread(worker, slot->samples[place], bad.error.status))
+            fill_substitute(worker, slot, &bad);
     } else if (!*bad.error.remedy && is_of_the_sample(bad.error.status)) {
         fail_remedy(&bad.error, "give bad=\"replace\" to go on with another sample in its place; "
                                 "`stoker verify` lists all that are bad");
@@ -539,10 +587,10 @@ void fill_bad(struct worker *worker, struct slot *slot, uint32_t place,
  * alone may take as long as the first one did, and nobody would look at it. */
 static int is_lost(struct stk_loader *loader, const struct slot *slot)
 {
-    if (!loader->remote || loader->bad_policy != STK_BAD_RAISE)
+    if (!loader->remote)
         return 0;
     pthread_mutex_lock(&loader->lock);
-    int lost = slot->bad != NULL;
+    int lost = !slot_is_whole(slot);
     pthread_mutex_unlock(&loader->lock);
     return lost;
 }

@@ -12,6 +12,7 @@
 #include "loader/device_pool.h"
 #include "loader/loader_impl.h"
 #include "loader/ship_stage.h"
+#include "loader/stretches.h"
 #include "loader/worker.h"
 
 #define SLICE_NS 10000000 /* a wait is looked at this often: what for, and for how long already */
@@ -249,6 +250,25 @@ static stk_status take(struct stk_loader *loader, struct stk_batch **out, struct
     return STK_OK;
 }
 
+/* Under lock: the caller draws from an epoch that was not read ahead. Who goes on into a second one
+ * will as a rule want a third. */
+static void begin_epoch(struct stk_loader *loader)
+{
+    if (loader->epoch < loader->epoch_end)
+        return;
+    loader->epoch_end = loader->told_end > loader->epoch ? loader->told_end
+                        : loader->turned                 ? UINT64_MAX
+                                                         : loader->epoch + 1;
+    loader_wake(loader);
+}
+
+void stk_loader_end_at(struct stk_loader *loader, uint64_t epoch)
+{
+    pthread_mutex_lock(&loader->lock);
+    loader->told_end = loader->epoch_end = epoch;
+    pthread_mutex_unlock(&loader->lock);
+}
+
 static stk_status next_batch(struct stk_loader *loader, int64_t timeout_ns, struct stk_batch **out,
                              struct stk_error *err)
 {
@@ -261,6 +281,7 @@ static stk_status next_batch(struct stk_loader *loader, int64_t timeout_ns, stru
     if (plan_steps(loader->plan, loader->position) == 0) {
         loader->epoch++;
         loader->position = 0;
+        loader->turned = 1;
         return STK_END;
     }
     if (!loader->started)
@@ -269,6 +290,7 @@ static stk_status next_batch(struct stk_loader *loader, int64_t timeout_ns, stru
         return status;
     int64_t begin = trace_begin(loader->ring), now = clock_now();
     pthread_mutex_lock(&loader->lock);
+    begin_epoch(loader);
     struct slot *slot = oldest_slot(loader);
     if (slot && atomic_load_explicit(&slot->done, memory_order_acquire))
         loader->waits.consumer += (double)(now - loader->last_return) / 1e9;
@@ -330,6 +352,7 @@ static void drop_in_flight(struct stk_loader *loader)
     }
     if (loader->chunks)
         admit_reset_ahead(loader);
+    stretches_reset(loader->stretches);
     atomic_store(&loader->discard, 0);
 }
 
@@ -349,6 +372,8 @@ stk_status loader_seek(struct stk_loader *loader, uint64_t epoch, uint64_t posit
     loader->failed = 0;
     loader->epoch = loader->admit_epoch = epoch;
     loader->position = loader->admit_position = position;
+    if (loader->remote && !loader->turned && !loader->told_end)
+        loader->epoch_end = epoch + 1;
     if (plan_steps(loader->plan, position) == 0) { /* next says END first; admission is past that */
         loader->admit_epoch++;
         loader->admit_position = 0;

@@ -24,6 +24,7 @@ struct batch_transform;
 struct device_decode;
 struct resident;
 struct ship;
+struct stretches;
 struct worker;
 
 struct stk_loader {
@@ -66,8 +67,12 @@ struct stk_loader {
     struct slot *slots;               /* [depth] */
     _Atomic uint64_t admitted, taken; /* stored under lock (release); loaded anywhere (acquire) */
     _Atomic uint64_t shipped; /* the next one to be shipped: written by the ship stage under lock */
-    struct plan_cursor cursor; /* under lock: admission's */
-    struct extent *resolve;    /* under lock: room for a batch's extents of the whole index */
+    struct plan_cursor cursor;   /* under lock: admission's */
+    struct stretches *stretches; /* under lock; NULL: none */
+    uint64_t epoch_end;     /* under lock: this epoch and later ones are not admitted yet. Over a
+                               network it is the next one until the caller has turned one ... */
+    uint64_t told_end;      /* under lock: ... or what stk_loader_end_at said; 0: nothing */
+    struct extent *resolve; /* under lock: room for a batch's extents of the whole index */
     uint64_t admit_epoch, admit_position; /* under lock: where the next slot begins */
     uint32_t deep, deep_least; /* under lock: batches that may be in flight now, of depth. Remote:
                                   it grows while the caller waits for the network, and shrinks while
@@ -87,6 +92,7 @@ struct stk_loader {
     _Atomic int busy; /* some thread is inside next, seek or load */
     uint64_t epoch, position;
     struct plan_cursor peek;
+    int turned; /* an epoch was drawn to its end */
     int failed;
     struct stk_error failure;
     int64_t first_next, last_return;

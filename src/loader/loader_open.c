@@ -12,6 +12,7 @@
 #include "loader/loader_impl.h"
 #include "loader/resident.h"
 #include "loader/ship_stage.h"
+#include "loader/stretches.h"
 #include "loader/worker.h"
 #include "store/guard.h"
 #include "work/cores.h"
@@ -292,9 +293,9 @@ static stk_status make_parts(struct stk_loader *loader, const struct stk_loader_
     choose_span(loader);
     loader->early = needs_early(loader);
     uint64_t buffers = choose_buffers(loader, limit);
-    loader->fixed_bytes = buffers + loader->depth * slot_size(&loader->layout) +
-                          loader->worker_count * worker_size(loader) +
-                          plan_cursor_size(loader->plan);
+    loader->fixed_bytes =
+        buffers + stretches_size(loader) + loader->depth * slot_size(&loader->layout) +
+        loader->worker_count * worker_size(loader) + plan_cursor_size(loader->plan);
     status = check_budget(loader, limit, err);
     if (!status)
         status = choose_maps(loader, limit, err);
@@ -313,6 +314,8 @@ static stk_status make_parts(struct stk_loader *loader, const struct stk_loader_
         status = plan_cursor_init(&loader->cursor, loader->plan, err);
     if (!status)
         status = plan_cursor_init(&loader->peek, loader->plan, err);
+    if (!status)
+        status = stretches_new(&loader->stretches, loader, limit, err);
     if (!status)
         status = make_trace(loader, options->trace, err);
     return status;
@@ -349,6 +352,7 @@ stk_status stk_loader_open(struct stk_context *context, struct stk_dataset *data
     loader->objects = index_object_count(dataset_index(dataset));
     loader->remote = store_is_remote(dataset_store(dataset));
     loader->ahead_group = STK_NOWHERE;
+    loader->epoch_end = loader->remote ? 1 : UINT64_MAX;
     take_options(loader, options);
     status = make_parts(loader, options, err);
     if (status)
@@ -392,6 +396,7 @@ void stk_loader_close(struct stk_loader *loader)
     }
     ship_free(loader->ship);
     chunk_cache_free(loader->chunks);
+    stretches_free(loader->stretches);
     if (loader->pool)
         budget_give(box_pool_budget(loader->pool), loader->fixed_bytes);
     box_pool_close(loader->pool);

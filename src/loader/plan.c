@@ -16,11 +16,15 @@ enum { TAG_SHUFFLE = 1, TAG_CHUNKS, TAG_GROUP, TAG_WEIGHTS, TAG_SUBSTITUTE };
 #define REACH_MOST 16
 
 /* The local order of data that is not compressed; these are part of it, and so never change. A
- * window of LANES * LANES_REACH * RUN_BYTES is mixed at a time. */
+ * window of LANES * reach * run bytes is mixed at a time: 2 GiB. Of small samples it is 128 MiB,
+ * which fits into memory: runs of them are fetched whole (stretches.h). */
 #define LANES 16
 #define LANES_REACH 8
+#define SMALL_REACH 16
 #define LANES_LEAST 64 /* samples that are worth cutting up */
 #define RUN_BYTES ((uint64_t)16 << 20)
+#define SMALL_RUN ((uint64_t)512 << 10)
+#define SMALL_BYTES ((uint64_t)64 << 10) /* a sample from here on is worth a request of its own */
 #define RUNS_MOST ((uint64_t)1 << 20)
 
 static uint64_t plan_key(const struct plan *plan, uint64_t tag, uint64_t epoch)
@@ -191,12 +195,27 @@ static uint64_t stored_bytes(const struct index *index)
     return bytes;
 }
 
-/* Runs of consecutive samples of about RUN_BYTES: what is read in one place. They need not end
+static int is_small(const struct plan *plan)
+{
+    uint64_t samples = index_samples(dataset_index(plan->dataset));
+    return plan->stored && plan->stored / SMALL_BYTES < samples;
+}
+
+uint64_t plan_run_samples(const struct plan *plan)
+{
+    uint64_t samples = index_samples(dataset_index(plan->dataset));
+    if (!is_small(plan))
+        return 0;
+    uint64_t one = plan->stored / samples;
+    return SMALL_RUN / (one ? one : 1);
+}
+
+/* Runs of consecutive samples of about so many bytes: what is read in one place. They need not end
  * where shards end. */
-static stk_status runs_collect(struct plan *plan, uint64_t bytes, struct stk_error *err)
+static stk_status runs_collect(struct plan *plan, uint64_t run, struct stk_error *err)
 {
     uint64_t n = index_samples(dataset_index(plan->dataset));
-    uint64_t runs = bytes / RUN_BYTES + 1;
+    uint64_t runs = plan->stored / run + 1;
     if (runs > RUNS_MOST)
         runs = RUNS_MOST;
     if (runs > n)
@@ -278,15 +297,15 @@ static int is_whole(const struct plan *plan)
 static stk_status lanes_order_init(struct plan *plan, const struct stk_loader_options *options,
                                    struct stk_error *err)
 {
-    uint64_t bytes = stored_bytes(dataset_index(plan->dataset));
-    int small = bytes <= RUN_BYTES * LANES * LANES_REACH;
-    if (options->order != STK_ORDER_LOCAL && small) {
+    uint64_t run = is_small(plan) ? SMALL_RUN : RUN_BYTES;
+    uint32_t reach = is_small(plan) ? SMALL_REACH : LANES_REACH;
+    if (options->order != STK_ORDER_LOCAL && plan->stored <= run * LANES * reach) {
         plan->order = STK_ORDER_GLOBAL;
         return STK_OK;
     }
     plan->order = STK_ORDER_LOCAL;
-    plan->reach = options->reach ? options->reach : LANES_REACH;
-    stk_status status = runs_collect(plan, bytes, err);
+    plan->reach = options->reach ? options->reach : reach;
+    stk_status status = runs_collect(plan, run, err);
     if (!status && !is_whole(plan))
         status = chunks_group_subset(plan, err);
     if (!status)
@@ -379,6 +398,7 @@ stk_status plan_new(struct plan **out, const struct stk_dataset *dataset,
     plan->dataset = dataset;
     plan->samples = stk_dataset_samples(dataset);
     plan->seed = options->seed;
+    plan->stored = stored_bytes(dataset_index(dataset));
     stk_status status = plan_set_batch(plan, options, err);
     if (!status)
         status = plan_set_order(plan, options, err);
@@ -508,6 +528,22 @@ static void lane_positions(const struct plan *plan, const struct plan_cursor *cu
         for (; i < stop; i++)
             out[i] = group_place(plan, cursor, run->lane, group, out[i]);
     }
+}
+
+void plan_lane_group(const struct plan *plan, const struct plan_cursor *cursor, uint32_t lane,
+                     uint64_t place, struct plan_part *out)
+{
+    const struct plan_lane *own = &plan->lanes[lane];
+    const uint64_t *ends = cursor->ends + own->first_group;
+    uint64_t group = group_at(own, ends, place);
+    *out = (struct plan_part){group, group ? ends[group - 1] : 0, ends[group]};
+}
+
+uint64_t plan_lane_chunk(const struct plan *plan, uint64_t epoch, uint32_t lane, uint64_t number)
+{
+    struct permutation chunks;
+    permutation_init(&chunks, plan->lanes[lane].chunk_count, lane_key(plan, epoch, lane));
+    return plan->lanes[lane].first_chunk + permutation_at(&chunks, number);
 }
 
 static void local_positions(const struct plan *plan, struct plan_cursor *cursor,

@@ -47,6 +47,7 @@ struct plan {
     uint64_t chunk_count, group_count;
     struct plan_lane *lanes;
     uint32_t lane_count;      /* 0: not the local order */
+    uint64_t stored;          /* bytes of all objects; 0: loose files */
     struct time_order *times; /* STK_ORDER_TIME; else NULL */
 };
 
@@ -108,6 +109,18 @@ uint64_t plan_share_position(const struct plan *plan, const struct plan_share *s
 uint32_t plan_capacity(const struct plan *plan);
 /* Steps from `position` to the end of the epoch; 0: it is over. */
 uint64_t plan_steps(const struct plan *plan, uint64_t position);
+
+/* Small samples: so many of them are worth one request. 0: they are not small, or loose files. */
+uint64_t plan_run_samples(const struct plan *plan);
+/* Local order: the group of its lane that holds the lane's place-th sample, and which places those
+ * are. The cursor is at the epoch. */
+struct plan_part {
+    uint64_t number, start, end;
+};
+void plan_lane_group(const struct plan *plan, const struct plan_cursor *cursor, uint32_t lane,
+                     uint64_t place, struct plan_part *out);
+/* The chunk (of plan->chunks) that comes number-th in its lane. Needs no cursor. */
+uint64_t plan_lane_chunk(const struct plan *plan, uint64_t epoch, uint32_t lane, uint64_t number);
 
 /* Local order of one lane, for reading ahead: the group of chunks that holds `position`; and its
  * chunks, each as a sample that lies in it. *chunk is where to look, 0 at first, and moves on;

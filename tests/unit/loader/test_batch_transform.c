@@ -287,7 +287,9 @@ static void a_chain_that_does_not_fit_batches_is_refused(void **state)
     (void)state;
     struct fixture fixture;
     make_plain(&fixture, &(struct plain_set){0});
-    check_refused(&fixture, "MixUp", "classes");
+    check_refused(&fixture, "MixUp", "num_classes is missing");
+    check_refused(&fixture, "MixUp(num_classes=5, labels_getter=npy)", "no int field");
+    check_refused(&fixture, "MixUp(num_classes=5, labels_getter=klass)", "there is no field");
     check_refused(&fixture, "MixUp(classes=0)", "classes");
     check_refused(&fixture, "Resize(4)", "whole batches");
     check_refused(&fixture, "MixUp(classes=5, image=jpg)", "there is no field");

@@ -7,8 +7,16 @@
 #include "loader/plan.h"
 
 #define LANES 16
-#define RUN ((uint64_t)16 << 20)
 #define REACH 8
+#define SMALL_REACH 16
+
+/* How data is cut: bytes of a run, and how many are mixed. */
+struct cut {
+    uint64_t run;
+    uint32_t reach;
+};
+static const struct cut large = {(uint64_t)16 << 20, REACH};
+static const struct cut small = {(uint64_t)512 << 10, SMALL_REACH};
 
 /* A file of n samples, all holes: its size alone counts. */
 static void fixture_holes(struct fixture *fixture, uint64_t n, int64_t size)
@@ -126,11 +134,11 @@ static void large_data_is_shuffled_in_lanes_unless_told_otherwise(void **state)
 
 /* One lane of the model: its samples in the order of the epoch, with plain lists. tags 2 and 3 are
  * plan.c's for chunks and groups. */
-static void model_lane(uint64_t n, uint64_t bytes, uint32_t lane, const uint64_t keys[2],
-                       uint32_t *first_group, uint64_t *out)
+static void model_lane(uint64_t n, uint64_t bytes, const struct cut *cut, uint32_t lane,
+                       const uint64_t keys[2], uint32_t *first_group, uint64_t *out)
 {
     uint64_t begin = lanes_start(n, LANES, lane), end = lanes_start(n, LANES, lane + 1);
-    uint64_t runs = bytes / RUN + 1, starts[4096], count = 0, done = 0;
+    uint64_t runs = bytes / cut->run + 1, starts[4096], count = 0, done = 0;
     for (uint64_t i = 0; i <= runs; i++) { /* borders of runs inside the lane */
         uint64_t border = n * i / runs;
         if (border > begin && border < end) {
@@ -144,9 +152,9 @@ static void model_lane(uint64_t n, uint64_t bytes, uint32_t lane, const uint64_t
     starts[count] = end;
     struct permutation chunks, within;
     permutation_init(&chunks, count, random_key(keys[0], lane));
-    for (uint64_t c = 0; c < count; c += REACH, ++*first_group) {
+    for (uint64_t c = 0; c < count; c += cut->reach, ++*first_group) {
         uint64_t group[65536], size = 0;
-        for (uint64_t k = c; k < count && k < c + REACH; k++) {
+        for (uint64_t k = c; k < count && k < c + cut->reach; k++) {
             uint64_t run = permutation_at(&chunks, k);
             for (uint64_t sample = starts[run]; sample < starts[run + 1]; sample++)
                 group[size++] = sample;
@@ -158,21 +166,21 @@ static void model_lane(uint64_t n, uint64_t bytes, uint32_t lane, const uint64_t
     assert_int_equal(done, end - begin);
 }
 
-static void the_order_is_that_of_a_model_with_plain_lists(void **state)
+static void check_model(uint64_t size, const struct cut *cut)
 {
-    (void)state;
     static uint64_t lanes[LANES][4096], found[20011];
     struct fixture fixture;
     struct plan_cursor cursor;
     uint64_t n = 20011, seed = 7, epoch = 5;
     uint32_t group = 0;
-    fixture_holes(&fixture, n, 300000);
-    struct stk_loader_options options = {.batch_size = 4, .shuffle = 1, .seed = seed};
+    fixture_holes(&fixture, n, (int64_t)size);
+    struct stk_loader_options options = {.batch_size = 4, .order = STK_ORDER_LOCAL, .seed = seed};
     struct plan *plan = plan_of(&fixture, &options);
+    assert_true(plan->reach <= cut->reach);
     uint64_t keys[2] = {random_key(random_key(seed, 2), epoch),
                         random_key(random_key(seed, 3), epoch)};
     for (uint32_t lane = 0; lane < LANES; lane++)
-        model_lane(n, n * 300000, lane, keys, &group, lanes[lane]);
+        model_lane(n, n * size, cut, lane, keys, &group, lanes[lane]);
     assert_int_equal(plan_cursor_init(&cursor, plan, NULL), STK_OK);
     struct plan_range range = {epoch, 0, (uint32_t)n};
     assert_int_equal(plan_samples(plan, &cursor, &range, found, NULL), STK_OK);
@@ -181,6 +189,62 @@ static void the_order_is_that_of_a_model_with_plain_lists(void **state)
     plan_cursor_reset(&cursor);
     plan_free(plan);
     fixture_close(&fixture);
+}
+
+static void the_order_is_that_of_a_model_with_plain_lists(void **state)
+{
+    (void)state;
+    check_model(300000, &large);
+    check_model(64 << 10, &large);
+    check_model((64 << 10) - 1, &small);
+    check_model(10000, &small);
+}
+
+/* What is fetched ahead is named by these: they must say the same as the order. */
+static void groups_and_their_chunks_hold_the_samples_of_their_places(void **state)
+{
+    (void)state;
+    struct fixture fixture;
+    struct plan_cursor cursor;
+    uint64_t n = 20011, epoch = 3;
+    fixture_holes(&fixture, n, 10000);
+    struct stk_loader_options options = {.batch_size = 4, .shuffle = 1, .reach = 3};
+    struct plan *plan = plan_of(&fixture, &options);
+    assert_int_equal(plan_cursor_init(&cursor, plan, NULL), STK_OK);
+    for (uint64_t p = 0; p < n; p++) {
+        struct plan_part part;
+        uint32_t lane = (uint32_t)(p % LANES);
+        uint64_t sample, place = p / LANES, found = 0;
+        struct plan_range range = {epoch, p, 1};
+        assert_int_equal(plan_samples(plan, &cursor, &range, &sample, NULL), STK_OK);
+        plan_lane_group(plan, &cursor, lane, place, &part);
+        assert_true(place >= part.start && place < part.end);
+        for (uint64_t c = part.number * 3;
+             c < plan->lanes[lane].chunk_count && c / 3 == part.number; c++) {
+            const struct plan_chunk *chunk = &plan->chunks[plan_lane_chunk(plan, epoch, lane, c)];
+            found += sample >= chunk->first && sample - chunk->first < chunk->count;
+        }
+        assert_int_equal(found, 1);
+    }
+    plan_cursor_reset(&cursor);
+    plan_free(plan);
+    fixture_close(&fixture);
+}
+
+static void only_small_samples_are_worth_fetching_together(void **state)
+{
+    (void)state;
+    static const int64_t sizes[] = {1, 10000, (64 << 10) - 1, 64 << 10, 1 << 20};
+    static const uint64_t runs[] = {512 << 10, 52, 8, 0, 0};
+    for (int i = 0; i < 5; i++) {
+        struct fixture fixture;
+        struct stk_loader_options options = {.batch_size = 4};
+        fixture_holes(&fixture, 100, sizes[i]);
+        struct plan *plan = plan_of(&fixture, &options);
+        assert_int_equal(plan_run_samples(plan), runs[i]);
+        plan_free(plan);
+        fixture_close(&fixture);
+    }
 }
 
 /* ---- ranks --------------------------------------------------------------------------------- */
@@ -416,6 +480,8 @@ int main(void)
         cmocka_unit_test(small_data_is_shuffled_as_a_whole),
         cmocka_unit_test(large_data_is_shuffled_in_lanes_unless_told_otherwise),
         cmocka_unit_test(the_order_is_that_of_a_model_with_plain_lists),
+        cmocka_unit_test(groups_and_their_chunks_hold_the_samples_of_their_places),
+        cmocka_unit_test(only_small_samples_are_worth_fetching_together),
         cmocka_unit_test(every_sample_comes_once_for_any_world_and_batch),
         cmocka_unit_test(ranks_read_parts_of_their_own),
         cmocka_unit_test(global_batches_are_the_same_on_any_number_of_ranks),
