@@ -19,10 +19,12 @@
 
 enum {
     TICK_MS = 250,
+    PACE_MS = 20,   /* between two flushes, however much there is: each one holds up launches */
     TURN_MS = 5000, /* so long a caller waits for another that talks to CUPTI */
     END_MS = 3000,  /* so long the end of the process waits for the last records */
     TICKS_PER_LOOK = 4,
-    TRIES = 5, /* to take CUPTI over: it may not be ready while the driver starts */
+    TICKS_BEHIND = 8, /* one of so many flushes while the device is far behind */
+    TRIES = 5,        /* to take CUPTI over: it may not be ready while the driver starts */
     STACK_BYTES = 1 << 20,
 };
 
@@ -176,7 +178,8 @@ static void *thread_main(void *unused)
     (void)unused;
     for (int ticks = 1; !atomic_load(&inject.is_ending); ticks++) {
         thread_sleep();
-        if (!atomic_load(&inject.is_ending))
+        int rests = ticks % TICKS_BEHIND && inject_recorder_is_behind(&inject.recorder);
+        if (!rests && !atomic_load(&inject.is_ending))
             tick();
         if (ticks % TICKS_PER_LOOK == 0 && is_stopped())
             break;
@@ -251,7 +254,6 @@ static int begin(void)
 {
     char words[CUPTI_WORDS];
     struct inject_recorder *recorder = &inject.recorder;
-    recorder->hurry = thread_wake;
     int state = STATE_YIELDED;
     if (inject_recorder_open(recorder, words)) {
         inject_sink_state(&recorder->sink, GPU_ABSENT, words);

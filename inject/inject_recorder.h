@@ -25,15 +25,16 @@ struct inject_recorder {
     struct cupti_table table;
     struct inject_sink sink;
     struct inject_buffers buffers;
-    void (*hurry)(void); /* called when CUPTI holds many buffers; from any thread */
-    int has_clock;       /* CUPTI uses our clock */
-    int is_clock_told;   /* and says so when asked: it can be checked */
-    uint64_t earliest;   /* no record of ours began before */
-    int failures;        /* flushes that failed, one after the other */
-    uint64_t rate_time;  /* when the rate of records was last measured */
+    int has_clock;      /* CUPTI uses our clock */
+    int is_clock_told;  /* and says so when asked: it can be checked */
+    uint64_t earliest;  /* no record of ours began before */
+    int failures;       /* flushes that failed, one after the other */
+    uint64_t rate_time; /* when the rate of records was last measured */
     uint64_t rate_records;
     uint64_t graph_time; /* when launches of graphs were last counted */
     uint64_t graph_launches;
+    uint64_t look_time; /* when launches of graphs are looked at next, or no longer */
+    int is_looking;     /* all the time until then */
 };
 
 enum recorder_health {
@@ -46,6 +47,9 @@ enum recorder_health {
 int inject_recorder_open(struct inject_recorder *recorder, char words[CUPTI_WORDS]);
 /* From now on there are records. 0, or -1 with words; then nothing is recorded. */
 int inject_recorder_start(struct inject_recorder *recorder, char words[CUPTI_WORDS]);
+/* The device is seconds behind its launches: each flush makes CUPTI begin a new buffer, and those
+ * of work that is queued stay with it. Any thread. */
+int inject_recorder_is_behind(struct inject_recorder *recorder);
 /* Asks for what is complete, and says up to when the ring is. */
 enum recorder_health inject_recorder_flush(struct inject_recorder *recorder);
 /* Asks for everything and lets CUPTI go. The caller has waited for the device, or does not care

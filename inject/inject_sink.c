@@ -108,6 +108,7 @@ static void take_kernel(struct inject_sink *sink, const struct cupti_kernel *ker
 {
     uint64_t start = kernel->start, end = kernel->end;
     int in_graph = kernel->graph_node || kernel->graph;
+    sink->kernels++;
     if (in_graph)
         count_graph(sink, kernel->correlation);
     if (!fit_times(sink, latest, &start, &end)) {
@@ -344,4 +345,12 @@ uint64_t inject_sink_records(struct inject_sink *sink)
     uint64_t records = sink->records;
     pthread_mutex_unlock(&sink->lock);
     return records;
+}
+
+uint64_t inject_sink_kernels(struct inject_sink *sink)
+{
+    pthread_mutex_lock(&sink->lock);
+    uint64_t kernels = sink->kernels;
+    pthread_mutex_unlock(&sink->lock);
+    return kernels;
 }

@@ -46,7 +46,8 @@ class Pictures(Dataset):
 
 def slow(options):
     """What many first versions look like."""
-    loader = DataLoader(Pictures(options.data, sharpen_slowly), options.batch_size, shuffle=True)
+    pictures = Pictures(options.data, sharpen_slowly)
+    loader = DataLoader(pictures, options.batch_size, shuffle=True, drop_last=True)
     return loader, lambda x, y: (x.to(options.device), y.to(options.device))
 
 
@@ -55,6 +56,7 @@ def in_workers(dataset, options):
         dataset,
         options.batch_size,
         shuffle=True,
+        drop_last=True,
         num_workers=options.workers,
         pin_memory=options.device == "cuda",
         persistent_workers=True,
@@ -93,10 +95,11 @@ def with_stoker(options):
     import stoker
 
     pictures = stoker.open(str(options.data), fields=("npy", "cls"))
+    how = {"shuffle": True, "drop_last": True}
     if options.device == "cpu":
-        loader = stoker.Loader(pictures, options.batch_size, shuffle=True, sample_map=sharpen_one)
+        loader = stoker.Loader(pictures, options.batch_size, sample_map=sharpen_one, **how)
         return loader, lambda x, y: (x, y)
-    loader = stoker.Loader(pictures, options.batch_size, shuffle=True, device=options.device)
+    loader = stoker.Loader(pictures, options.batch_size, device=options.device, **how)
     return loader, lambda x, y: (sharpen(x), y)
 
 
@@ -140,7 +143,7 @@ class Gpu:
     name = "GPU"
 
     def __init__(self):
-        torch.backends.cudnn.benchmark = True
+        torch.backends.cudnn.benchmark = True  # for one size of batch: a last, short one is dropped
         self.model = make_model().cuda().train()
         self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.02, momentum=0.9)
 

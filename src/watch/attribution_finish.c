@@ -95,17 +95,20 @@ static void sampled_scale(const struct attribution *attribution, struct summary_
     out->idle_ns = told > idle ? told : idle;
 }
 
-/* Where more workers would do, they would collate and hand over too: the little of that which is
- * seen beside their computing is no cause of its own. */
+/* Where more workers would do, they would collate and hand over too, and be waited for less by the
+ * pin thread: the little of that which is seen beside their computing is no cause of its own. */
 static stk_status worker_cpu_move(struct attribution *attribution, struct process_line *line,
                                   struct stk_error *err)
 {
     struct account *account = &line->rank->account;
     enum cause cause = judge_worker_cause(attribution, line);
-    int is_little = account->ns[CAUSE_COLLATE] < account->ns[ACCOUNT_WORKER_CPU] / COLLATE_BESIDE;
+    uint64_t beside = account->ns[CAUSE_COLLATE] + account->ns[CAUSE_GIL];
+    int is_little = beside < account->ns[ACCOUNT_WORKER_CPU] / COLLATE_BESIDE;
     stk_status status = account_move(account, ACCOUNT_WORKER_CPU, cause, err);
     if (!status && cause == CAUSE_WORKERS && is_little)
         status = account_move(account, CAUSE_COLLATE, cause, err);
+    if (!status && cause == CAUSE_WORKERS && is_little)
+        status = account_move(account, CAUSE_GIL, cause, err);
     return status;
 }
 

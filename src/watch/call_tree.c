@@ -170,6 +170,14 @@ static int file_waits(const char *file)
            (!strcmp(slash, "/queue.py") || !strcmp(slash, "/threading.py"));
 }
 
+/* Where Stoker's Loader calls the user's map and sample_map. */
+static int file_maps(const char *file)
+{
+    static const char name[] = "stoker/_map_stage.py";
+    size_t len = strlen(file), least = sizeof name - 1;
+    return len >= least && !strcmp(file + len - least, name);
+}
+
 static stk_status frames_room(struct call_frames *frames, uint32_t number, struct stk_error *err)
 {
     if (number < frames->count)
@@ -210,7 +218,7 @@ stk_status call_tree_frame(struct call_tree *tree, struct call_frames *frames,
     const char *file = call_tree_text(tree, place.file);
     int users = call_file_is_users(file);
     frame.flags |= (users ? FRAME_USER : 0u) | (file_is_torchs(file) ? FRAME_TORCH : 0u);
-    frame.flags |= file_waits(file) ? FRAME_WAITS : 0u;
+    frame.flags |= (file_waits(file) ? FRAME_WAITS : 0u) | (file_maps(file) ? FRAME_MAP : 0u);
     frame.place = users || !(parent.flags & FRAME_USER) ? number : parent.place;
     frames->frames[record->id] = frame;
     return STK_OK;

@@ -13,7 +13,8 @@ enum call_side { CALL_MAIN, CALL_WORKER, CALL_SIDES };
 enum frame_flags {
     FRAME_TORCH = 1, /* under a call into torch: a module, the backward pass, an optimizer */
     FRAME_USER = 2,  /* some of it is the user's own code */
-    FRAME_WAITS = 4  /* it is in one of Python's own waits: a queue, a condition */
+    FRAME_WAITS = 4, /* it is in one of Python's own waits: a queue, a condition */
+    FRAME_MAP = 8,   /* under a function of the user's that Stoker's Loader calls */
 };
 
 /* What a process's frame stands for. */

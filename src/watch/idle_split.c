@@ -12,6 +12,7 @@
 #define RAN_MOSTLY 0.5     /* a sample of several things says of one that it ran, or nothing */
 #define OWN_LEAST 0.25     /* of one CPU: processes of the run that need no more stand in no way */
 #define FOREIGN_LEAST 0.15 /* of one CPU: less is noise */
+#define LOOK_AROUND UINT64_C(50000000) /* a look or a sample is longer than a step */
 
 /* --- finding what goes on ----------------------------------------------------------------------*/
 
@@ -303,19 +304,51 @@ static int moment_in_model(const struct split_moment *moment)
            moment->spans[SPAN_OPTIMIZER];
 }
 
-/* The share of a moment that other threads of the process ran, by their stacks. */
-static double others_ran(const struct idle_split *split, uint64_t start, uint64_t end)
+/* The share of a moment that other threads of the process ran, by their stacks; and of that, what
+ * they ran in functions that Stoker's Loader calls. */
+static double others_ran(const struct idle_split *split, uint64_t start, uint64_t end,
+                         double *mapped)
 {
     const struct time_list *others = &split->main->others;
-    double ran = 0;
+    double ran = 0, maps = 0;
     for (size_t i = others_from(others, start); i < others->count; i++) {
         const struct host_sample *sample = time_list_at(others, i);
         if (sample->start >= end)
             break;
-        if (sample->cpu != CPU_UNKNOWN)
-            ran += sample_weight(sample, start, end, SIDE_RAN);
+        if (sample->cpu == CPU_UNKNOWN)
+            continue;
+        double part = sample_weight(sample, start, end, SIDE_RAN);
+        ran += part;
+        maps += sample->flags & FRAME_MAP ? part : 0;
     }
+    *mapped = ran > 0 ? maps / ran : 0;
     return ran / (double)(end - start);
+}
+
+/* The share of a moment in which the loop's thread stood still. In the backward pass it does while
+ * torch launches from a thread of its own, and what is known of the moment is known of more than
+ * the moment: so much is taken off. */
+static double main_stood(const struct idle_split *split, const struct split_moment *moment,
+                         const struct host_use *use)
+{
+    const struct time_list *list = &split->main->spans[SPAN_BACKWARD];
+    uint64_t from = moment->start > LOOK_AROUND ? moment->start - LOOK_AROUND : 0;
+    uint64_t upto = moment->end + LOOK_AROUND;
+    struct host_use around = process_line_use(split->main, from, upto);
+    double length = (double)(upto - from), stood = (1 - around.cpu - around.delay) * length;
+    double backward = 0;
+    for (size_t i = time_list_after(list, from); i < list->count; i++) {
+        const struct host_span *span = time_list_at(list, i);
+        if (span->start >= upto)
+            break;
+        double share = host_span_cpu(span);
+        double part = (double)stretch_overlap(span->start, span->end, from, upto);
+        backward += part;
+        stood -= part * (1 - (share < 0 ? 0 : share));
+    }
+    if (backward == 0)
+        return 1 - use->cpu - use->delay;
+    return stood > 0 && backward < length ? stood / (length - backward) : 0;
 }
 
 /* With a GPU, and nothing of the loader, of a copy or of another rank goes on. */
@@ -327,7 +360,7 @@ static void launch_split(struct idle_split *split, const struct split_moment *mo
         split_give_all(split, moment, ACCOUNT_SET_UP, NULL, SIDE_ALL);
         return;
     }
-    double user = 0, gil = 0, left = 1;
+    double user = 0, gil = 0, mapped = 0, left = 1;
     if (split->gap_ns >= LONG_GAP && !moment_in_model(moment))
         user = user_ran(split, moment->start, moment->end);
     user = user < 1 ? user : 1;
@@ -337,16 +370,19 @@ static void launch_split(struct idle_split *split, const struct split_moment *mo
     contention = contention < left ? contention : left;
     left -= contention;
     uint32_t rest = split->in_sync ? CAUSE_SYNC : main->hooked ? CAUSE_LAUNCH : CAUSE_OTHER;
-    double stood = use.known && !split->in_sync ? 1 - use.cpu - use.delay : 0;
+    double stood = use.known && !split->in_sync ? main_stood(split, moment, &use) : 0;
     stood = stood < 0.1 ? 0 : stood < left ? stood : left;
     if (stood > 0) {
-        gil = others_ran(split, moment->start, moment->end);
+        gil = others_ran(split, moment->start, moment->end, &mapped);
         gil = gil > stood / 2 ? stood : gil; /* whoever runs most of the time holds it */
     }
     double block = use.block < stood - gil ? use.block : stood - gil;
+    if (moment->spans[SPAN_BACKWARD]) /* torch launches from a thread of its own meanwhile */
+        stood = gil + block;
     const struct split_part parts[] = {{CAUSE_TRANSFORM, user, main, SIDE_RAN},
                                        {CAUSE_CONTENTION, contention, NULL, SIDE_ALL},
-                                       {CAUSE_GIL, gil, main, SIDE_STOOD},
+                                       {CAUSE_GIL, gil * (1 - mapped), main, SIDE_STOOD},
+                                       {CAUSE_TRANSFORM, gil * mapped, main, SIDE_OTHERS},
                                        {CAUSE_FETCH, block, main, SIDE_STOOD},
                                        {CAUSE_OTHER, stood - gil - block, main, SIDE_STOOD},
                                        {rest, left - stood, main, SIDE_ALL}};

@@ -5,7 +5,8 @@
 #define STOOD_LEAST 0.08              /* a worker that stood still less than that computed */
 #define THREADS_LEAST 0.3             /* of a CPU: less is our own thread, or the one that sends */
 #define CONTENTION_MUCH 0.2
-#define LOOK_BACK 64 /* batches of one worker */
+#define LOOK_BACK 64                    /* batches of one worker */
+#define LOOK_AROUND UINT64_C(100000000) /* looks come 20 times a second: some more say more */
 
 /* Where the batch that next() waits for was, in order of time. 0: not known. */
 struct batch_way {
@@ -140,10 +141,12 @@ struct fetch_use {
     double ran, contention, stood;
 };
 
+/* around: what is looked at before and after it, too. */
 static struct fetch_use fetch_use(const struct idle_split *split, const struct process_line *line,
-                                  const struct host_span *fetch)
+                                  const struct host_span *fetch, uint64_t around)
 {
-    struct host_use use = process_line_use(line, fetch->start, fetch->end);
+    uint64_t from = fetch->start > around ? fetch->start - around : 0, upto = fetch->end + around;
+    struct host_use use = process_line_use(line, from, upto);
     double told = host_span_cpu(fetch), ran = told < 0 ? use.known ? use.cpu : 1 : told;
     if (line != split->main) {
         double threads = process_use(line, fetch->start, fetch->end).ran;
@@ -151,7 +154,7 @@ static struct fetch_use fetch_use(const struct idle_split *split, const struct p
     }
     ran = ran < 1 ? ran : 1;
     double delay = use.delay < 1 - ran ? use.delay : 1 - ran;
-    double foreign = delay > 0 ? split_foreign(split, fetch->start, fetch->end, ran) : 0;
+    double foreign = delay > 0 ? split_foreign(split, from, upto, ran) : 0;
     struct fetch_use shares = {.contention = delay * foreign, .stood = 1 - ran - delay};
     if (shares.stood < STOOD_LEAST)
         shares.stood = 0;
@@ -164,14 +167,14 @@ static struct fetch_use fetch_use(const struct idle_split *split, const struct p
 static double fetch_contention(const struct idle_split *split, const struct process_line *worker,
                                const struct host_span *fetch, uint64_t wait)
 {
-    struct fetch_use use = fetch_use(split, worker, fetch);
+    struct fetch_use use = fetch_use(split, worker, fetch, LOOK_AROUND);
     double length = (double)(fetch->end - fetch->start), saved = use.contention * length;
     const struct loader_facts *loader = split_loader(split, fetch->loader);
     if (loader && use.contention > CONTENTION_MUCH && loader->summary.workers > 0) {
         uint64_t period = durations_at(&loader->distances, 0.5);
         uint64_t waited = durations_at(&loader->next_lengths, 0.5);
         double step = period > waited ? (double)(period - waited) : 0;
-        double busy = rank_line_busy(split->main->rank) * (double)period;
+        double busy = split->main->rank->busy * (double)period;
         if (split->main->rank->kernels && busy > step) /* a GPU computes in next() too */
             step = busy;
         if (length - saved < step * loader->summary.workers)
@@ -193,7 +196,7 @@ static void fetch_give(struct idle_split *split, const struct split_moment *mome
                        const struct process_line *line, const struct host_span *fetch,
                        double contention)
 {
-    struct fetch_use use = fetch_use(split, line, fetch);
+    struct fetch_use use = fetch_use(split, line, fetch, 0);
     uint32_t ran = line == split->main ? CAUSE_TRANSFORM : ACCOUNT_WORKER_CPU;
     double rest = use.ran + use.stood;
     if (contention < 0 || rest <= 0)
@@ -223,7 +226,7 @@ static int workers_give(struct idle_split *split, const struct split_moment *mom
                 break;
             double part =
                 (double)stretch_overlap(span->start, span->end, moment->start, moment->end);
-            struct fetch_use use = fetch_use(split, worker, span);
+            struct fetch_use use = fetch_use(split, worker, span, 0);
             fetch += part * use.ran;
             stood += part * use.stood;
             contention += part * use.contention;
@@ -258,30 +261,38 @@ static void threads_give(struct idle_split *split, const struct split_moment *mo
 
 /* --- next() ------------------------------------------------------------------------------------*/
 
+/* Who hands a batch over, and what it is called. `ran` is what the thread that does it ran itself:
+ * that is its own in any case; < 0: not known. */
+struct hander {
+    const struct process_line *line;
+    uint32_t slot;
+    double ran;
+};
+
 /* Handing over, of which other programs may have held up some. */
 static void hand_give(struct idle_split *split, const struct split_moment *moment,
-                      const struct process_line *line, double contention)
+                      const struct hander *hander, double contention)
 {
+    const struct process_line *line = hander->line;
     struct process_use use = process_use(line, moment->start, moment->end);
     /* A short moment of a long look: whoever hands over wants to run all the time. */
     double delay = use.delay > 0 ? use.delay / (use.delay + use.ran) : 0;
     double own = delay > 0 ? delay * split_foreign(split, moment->start, moment->end, use.ran) : 0;
     contention = own > contention ? own : contention;
     const struct split_part parts[] = {{CAUSE_CONTENTION, contention, NULL, SIDE_ALL},
-                                       {CAUSE_COLLATE, 1 - contention, line, SIDE_ALL}};
+                                       {hander->slot, 1 - contention, line, SIDE_ALL}};
     split_give(split, moment, parts, 2);
 }
 
 /* The batch is on its way while its worker fetches the next one: a worker that never rests holds
- * the loop up, not the way. `ran` is what the thread that hands over ran itself: that is the way's
- * in any case; < 0: not known. */
+ * the loop up, not the way. */
 static void way_share(struct idle_split *split, const struct split_moment *moment,
-                      const struct batch_way *way, const struct process_line *hander, double ran)
+                      const struct batch_way *way, const struct hander *hander)
 {
     const struct time_list *fetches = &way->worker->spans[SPAN_FETCH];
     struct split_moment part;
     uint64_t from = moment->start;
-    ran = ran < 0 ? 0 : ran;
+    double ran = hander->ran < 0 ? 0 : hander->ran;
     for (size_t i = time_list_after(fetches, from); i < fetches->count; i++) {
         const struct host_span *fetch = time_list_at(fetches, i);
         if (fetch->start >= moment->end)
@@ -290,7 +301,7 @@ static void way_share(struct idle_split *split, const struct split_moment *momen
             hand_give(split, &part, hander, way->contention);
         if (!split_cut(moment, &from, fetch->end, &part))
             continue;
-        struct fetch_use use = fetch_use(split, way->worker, fetch);
+        struct fetch_use use = fetch_use(split, way->worker, fetch, 0);
         double rest = use.ran + use.stood;
         double contention =
             rest > 0 ? fetch_contention(split, way->worker, fetch, part.end - part.start) : 1;
@@ -298,7 +309,7 @@ static void way_share(struct idle_split *split, const struct split_moment *momen
         double left = 1 - contention;
         double scale = rest > 0 ? left * (1 - ran) / rest : 0;
         const struct split_part parts[] = {
-            {CAUSE_COLLATE, ran * left, hander, SIDE_ALL},
+            {hander->slot, ran * left, hander->line, SIDE_ALL},
             {CAUSE_FETCH, use.stood * scale, way->worker, SIDE_STOOD},
             {CAUSE_CONTENTION, contention, NULL, SIDE_ALL},
             {ACCOUNT_WORKER_CPU, use.ran * scale, way->worker, SIDE_RAN}};
@@ -311,6 +322,10 @@ static void way_share(struct idle_split *split, const struct split_moment *momen
 static void way_give(struct idle_split *split, const struct split_moment *moment,
                      const struct host_span *next, const struct batch_way *way)
 {
+    const struct hander worker = {way->worker, CAUSE_COLLATE,
+                                  way->send ? host_span_cpu(way->send) : -1};
+    const struct hander pin = {split->main, CAUSE_GIL, -1};
+    const struct hander main = {split->main, CAUSE_COLLATE, host_span_cpu(next)};
     struct split_moment part;
     uint64_t from = moment->start;
     if (split_cut(moment, &from, way->fetch->start, &part) && !workers_give(split, &part))
@@ -322,13 +337,13 @@ static void way_give(struct idle_split *split, const struct split_moment *moment
             fetch_give(split, &part, way->worker, way->fetch, way->contention);
     }
     if (split_cut(moment, &from, way->collated, &part))
-        hand_give(split, &part, way->worker, way->contention);
+        hand_give(split, &part, &worker, way->contention);
     if (split_cut(moment, &from, way->sent, &part))
-        way_share(split, &part, way, way->worker, way->send ? host_span_cpu(way->send) : -1);
+        way_share(split, &part, way, &worker);
     if (split_cut(moment, &from, way->pinned, &part))
-        split_give_all(split, &part, CAUSE_GIL, split->main, SIDE_ALL);
+        way_share(split, &part, way, &pin);
     if (split_cut(moment, &from, moment->end, &part))
-        way_share(split, &part, way, split->main, host_span_cpu(next));
+        way_share(split, &part, way, &main);
 }
 
 static void steady_give(struct idle_split *split, const struct split_moment *moment,

@@ -313,6 +313,7 @@ stk_status judge_rank(struct attribution *attribution, struct process_line *line
     if (!rank->judged_from)
         rank->judged_from = from;
     yields_check(rank);
+    rank_line_look(rank, from);
     struct idle_split split;
     stk_status status = split_make(attribution, line, &split, err);
     if (status)

@@ -244,3 +244,19 @@ double rank_line_busy(const struct rank_line *rank)
         idle += i == ACCOUNT_COMPUTE ? 0 : (double)rank->account.ns[i];
     return idle < judged ? 1 - idle / judged : 0;
 }
+
+void rank_line_look(struct rank_line *rank, uint64_t from)
+{
+    const struct time_list *gaps = &rank->compute.gaps;
+    double judged =
+        rank->judged_to > rank->judged_from ? (double)(rank->judged_to - rank->judged_from) : 0;
+    double ahead = rank->compute.frontier > from ? (double)(rank->compute.frontier - from) : 0;
+    double idle = 0;
+    for (size_t i = time_list_after(gaps, from); i < gaps->count; i++) {
+        const struct busy_gap *gap = time_list_at(gaps, i);
+        double part = (double)stretch_overlap(gap->start, gap->end, from, gap->end);
+        idle += part * (double)gap->idle / (double)(gap->end - gap->start);
+    }
+    double busy = rank_line_busy(rank) * judged + (idle < ahead ? ahead - idle : 0);
+    rank->busy = judged + ahead > 0 ? busy / (judged + ahead) : 0;
+}

@@ -84,6 +84,7 @@ struct rank_line {
     struct durations step_lengths;
     /* what is settled */
     uint64_t judged_from, judged_to; /* 0: nothing yet */
+    double busy;                     /* as rank_line_busy, with what is being judged */
     uint64_t needed_from;            /* what ended before is not needed any more; 0: nothing yet */
     struct host_span next_dropped;   /* the last next() that was forgotten; end 0: none */
     struct account account;
@@ -133,6 +134,8 @@ struct host_use {
 struct host_use process_line_use(const struct process_line *line, uint64_t start, uint64_t end);
 /* Which share of the time judged so far the device computed; 0: nothing is judged yet. */
 double rank_line_busy(const struct rank_line *rank);
+/* Looks at what is to be judged from there on, so that `busy` is of use to whoever judges it. */
+void rank_line_look(struct rank_line *rank, uint64_t from);
 /* A span's own idea of how much of it the thread ran; < 0: it has none. */
 double host_span_cpu(const struct host_span *span);
 

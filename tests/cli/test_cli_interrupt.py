@@ -12,6 +12,8 @@ import time
 
 import pytest
 
+pytestmark = pytest.mark.alone  # it must end soon
+
 PATIENCE = 5  # seconds; it gives up after 0.8 of its own, the rest is for a busy machine
 
 

@@ -5,6 +5,10 @@ import signal
 import subprocess
 import time
 
+import pytest
+
+pytestmark = pytest.mark.alone  # it is stopped at a moment
+
 
 def test_a_run_that_was_stopped_goes_on_as_if_nothing_was(stoker, tensors):
     arguments = ["stream", tensors / "shards", "--batch-size", "4", "--shuffle", "--epochs", "3000"]

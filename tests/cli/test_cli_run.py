@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.alone  # signals, terminals and shares of time
+
 PYTHON = sys.executable
 
 

@@ -16,6 +16,8 @@ pytest.importorskip("torch")
 if not CUPTI.exists():
     pytest.skip("the simulated CUPTI is not built", allow_module_level=True)
 
+pytestmark = pytest.mark.alone  # what took how long is measured
+
 PRELUDE = f"""
 import json, sys, time
 sys.path.insert(0, {str(ROOT / "tests" / "sim_cuda")!r})
@@ -124,6 +126,7 @@ def test_graphs_with_records_are_fine_and_without_are_not(tmp_path):
     text = """
     def step(batch):
         gpu.launch_graph([0.002] * 5, is_seen={})
+    time.sleep(1.2)  # what is launched late is seen as well
     train(step)
     """
     run = watch(tmp_path, text.format(True))

@@ -2,12 +2,17 @@
 work and against torch.profiler. Needs the library alone (build/inject/libstoker_inject.so, or the
 path in STOKER_INJECT), not the package; so it also runs as a plain script:
 
-    python tests/gpu/test_watch_gpu.py [NAME...]
+    python tests/gpu/test_watch_gpu.py [--json FILE] [NAME...]
+
+--json: what was found, for results/gpu/.
 """
 
+import argparse
+import datetime
 import json
 import os
 import signal
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -110,8 +115,12 @@ def shared_folder():
     return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 
 
+FOUND = {}  # what was reported, by name
+
+
 def report(name, **values):
     """A line for whoever reads the run."""
+    FOUND[name] = values
     text = ", ".join(
         f"{key} {value:.6g}" if isinstance(value, float) else f"{key} {value}"
         for key, value in values.items()
@@ -140,6 +149,7 @@ def test_kernels_copies_and_waits_are_recorded():
         ended = now()
         pageable.cuda(); pinned.cuda(non_blocking=True)
         big = torch.randn(8192, 8192, device="cuda")
+        (big @ big).sum().item()  # loads libraries, and waits there
         for _ in range(5):
             (big @ big).sum().item()
         tell(begun=begun, ended=ended)
@@ -492,11 +502,46 @@ def pytest_skip():
 pytestmark = pytest_skip() or []
 
 
+def rows_of(found):
+    """What was found as rows of a result: each number, or each list of numbers, is one."""
+    rows = []
+    for check, values in found.items():
+        for key, value in values.items():
+            runs = value if isinstance(value, list) else [value]
+            if not runs or any(type(number) not in (int, float) for number in runs):
+                continue
+            unit = "of the time" if check == "busy" else "us" if key.endswith("_us") else ""
+            row = {"name": f"{check}: {key}", "value": statistics.median(runs), "unit": unit}
+            rows.append({**row, "runs": runs, "note": "a check, no speed"})
+    return rows
+
+
+def write_found(path, failed):
+    import torch
+
+    facts = {
+        "bench": "gpu/watch-checks",
+        "version": 1,
+        "command": f"python tests/gpu/test_watch_gpu.py {' '.join(sys.argv[1:])}",
+        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "machine": {"gpu": torch.cuda.get_device_name(), "torch": torch.__version__},
+        "failed": failed,
+        "rows": rows_of(FOUND),
+        "ratios": {},
+        "found": FOUND,
+    }
+    path.write_text(json.dumps(facts, indent=1) + "\n")
+
+
 def main():
     reason = why_not()
     if reason:
         sys.exit(reason)
-    wanted = sys.argv[1:]
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", help="words in the names of tests; none: all")
+    parser.add_argument("--json", type=Path, help="what was found")
+    options = parser.parse_args()
+    wanted = options.names
     tests = {name: test for name, test in globals().items() if name.startswith("test_")}
     failed = []
     for name, test in tests.items():
@@ -510,6 +555,8 @@ def main():
             failed.append(name)
             traceback.print_exc()
         print(f"  {'FAILED' if name in failed else 'ok'} in {time.perf_counter() - begun:.1f} s")
+    if options.json:
+        write_found(options.json, failed)
     print(f"{len(failed)} failed: {' '.join(failed)}" if failed else "all passed")
     sys.exit(bool(failed))
 

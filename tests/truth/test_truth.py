@@ -42,11 +42,12 @@ def test_the_planted_cause_is_named_first_with_its_share(name):
 
 
 SIMULATED = ["slow_read", "slow_transform_main", "too_few_workers", "checkpoints"]
+SIMULATED += ["noisy_neighbour", "healthy"]
 SIMULATED += [name for name, where in truth.SCRIPTS.items() if where == "cuda"]
 
 
 @pytest.mark.skipif(not truth.CUPTI.exists(), reason="the simulated CUPTI is not built")
-@pytest.mark.parametrize("name", [*SIMULATED, "healthy"])
+@pytest.mark.parametrize("name", SIMULATED)
 def test_so_it_is_on_a_gpu_that_is_simulated(name):
     check(name, "sim")
 

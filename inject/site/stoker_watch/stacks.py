@@ -191,6 +191,7 @@ class Sampler:
         self.stop_file = os.path.join(state.folder, "stop")
 
     def start(self):
+        self.thread = 0  # until it runs
         self.wake.acquire(False)
         start_new_thread(self._run, (self.turn,))
 
@@ -199,19 +200,17 @@ class Sampler:
         the middle of a sample: a forked child would free the frames that it holds, and with them
         iterators of its parent."""
         self.turn += 1
-        thread = self.thread
         try:
             self.wake.release()
         except RuntimeError:
             pass
         if self.sampling.acquire(True, 1):
             self.sampling.release()
-        if thread:
-            path = f"/proc/self/task/{thread}"
-            for _ in range(100):
-                if not os.path.exists(path):
-                    break
-                time.sleep(0.0002)
+        for _ in range(250):
+            thread = self.thread  # one that was just started has yet to come, and to go
+            if thread and not os.path.exists(f"/proc/self/task/{thread}"):
+                break
+            time.sleep(0.0002)
 
     def _run(self, turn):
         try:

@@ -43,6 +43,12 @@ COLLECTIVES = (
     "send",
 )
 
+HELPERS = (  # in the command of a process that multiprocessing starts for itself
+    "from multiprocessing.forkserver import main",
+    "from multiprocessing.resource_tracker import main",
+    "from multiprocessing.spawn import spawn_main",
+)
+
 _under = set()  # kinds of span that the main thread is in: only the outermost is told
 
 
@@ -354,9 +360,10 @@ def patch_torch(module):
 
 
 def is_helper():
-    """A process of multiprocessing itself: a fork server, a tracker, a child being spawned."""
+    """A process of multiprocessing itself: a fork server, a tracker, a child being spawned. Newer
+    Pythons import sys before."""
     arguments = getattr(sys, "orig_argv", ())
-    return any(argument.startswith("from multiprocessing.") for argument in arguments[1:])
+    return any(words in argument for argument in arguments[1:] for words in HELPERS)
 
 
 def see_tensorflow(module):

@@ -4,7 +4,7 @@ import io
 import time
 
 import torch
-from planted import Accelerator, Ledger, arguments, end
+from planted import Accelerator, Ledger, arguments, end, warm_up
 from torch import nn
 from torch.utils.data import DataLoader, Dataset
 
@@ -30,15 +30,17 @@ class SlowFile(io.BytesIO):
 
 def main():
     options = arguments()
-    ledger = Ledger("checkpoint", options.device)
     model = nn.Sequential(*(nn.Linear(32, 32) for _ in range(8)), nn.Linear(32, 2))
     model.to(options.place)
     optimizer = torch.optim.AdamW(model.parameters())
     pause = Accelerator(options.device, 0.020)
+    warm_up(model, optimizer, torch.randn(8, 32, device=options.place))
+    ledger = Ledger("checkpoint", options.device)
     loader = DataLoader(Rows(ledger), batch_size=8)
     for number, (x, y) in enumerate(loader):
         with ledger.step():
             pause()
+        with ledger.model():
             loss = nn.functional.cross_entropy(model(x.to(options.place)), y.to(options.place))
             optimizer.zero_grad()
             loss.backward()

@@ -1,5 +1,7 @@
 """Workers make batches quickly, but each is a long list of small objects to pickle and unpickle."""
 
+import sys
+
 import torch
 from planted import Accelerator, Ledger, arguments
 from torch.utils.data import DataLoader, Dataset
@@ -17,7 +19,9 @@ def as_lists(samples):
     return WORDS
 
 
-WORDS = [{"word": str(number), "at": (number, number + 1)} for number in range(15_000)]
+# A GPU computes while the loop unpickles: there must be more of that than of computing.
+COUNT = 45_000 if "cuda" in sys.argv else 15_000
+WORDS = [{"word": str(number), "at": (number, number + 1)} for number in range(COUNT)]
 
 
 def main():
@@ -26,9 +30,10 @@ def main():
     step = Accelerator(options.device, 0.015)
     loader = DataLoader(Words(), batch_size=2, num_workers=1, collate_fn=as_lists)
     ledger = Ledger("input/collate", options.device)
-    for _batch in ledger.epoch(loader):
+    for batch in ledger.epoch(loader):
         with ledger.step():
             step()
+        del batch
     ledger.tell()
 
 

@@ -12,6 +12,7 @@ import argparse
 import contextlib
 import functools
 import json
+import multiprocessing
 import os
 import signal
 import statistics
@@ -21,6 +22,8 @@ from pathlib import Path
 
 
 def arguments():
+    # Python 3.14 does not fork workers by itself: their start would outweigh what is planted.
+    multiprocessing.set_start_method("fork", force=True)
     parser = argparse.ArgumentParser()
     parser.add_argument("--device", choices=("cpu", "cuda", "sim"), default="cpu")
     parser.add_argument("--ready", help="a file that is made when training begins")
@@ -40,6 +43,8 @@ def burn(seconds):
 class Accelerator:
     """A step of known length."""
 
+    launched = 0.0  # seconds of all kernels on a real GPU
+
     def __init__(self, device, seconds):
         self._device, self._seconds = device, seconds
         self._cycles = round(seconds * _cycles_a_second()) if device == "cuda" else None
@@ -53,6 +58,7 @@ class Accelerator:
             import torch
 
             torch.cuda._sleep(self._cycles)
+            Accelerator.launched += self._seconds
 
 
 @functools.cache
@@ -80,6 +86,13 @@ def _cycles_a_second():
         end.record()
         end.synchronize()
     return cycles / begin.elapsed_time(end) * 1000
+
+
+def warm_up(model, optimizer, x):
+    """A first step, which loads libraries and kernels: before training, where nobody judges it."""
+    model(x).sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
 
 
 class Ledger:
@@ -110,6 +123,10 @@ class Ledger:
         self._steps.append((start, self._events.end() if self._events else self._now()))
         self._now()
 
+    def model(self):
+        """What is inside computes; on a GPU it is over as soon as Python has launched it."""
+        return self.during("launch") if self._events else self.step()
+
     @contextlib.contextmanager
     def during(self, cause):
         """What is inside belongs to this cause, as far as the device is idle."""
@@ -135,6 +152,9 @@ class Ledger:
                 self._starts.append((start, self._now()))
                 start = None
             yield batch
+            if self._events:  # the loop has dropped it: taking it apart is the loop's own work
+                with self.during("input/transform"):
+                    del batch
 
     def _now(self):
         now = time.perf_counter()
@@ -195,7 +215,8 @@ def _gaps(steps, begin, end):
 
 
 class _DeviceEvents:
-    """Moments of the device's own clock, told as this process's."""
+    """Moments of the device's own clock, told as this process's. What lies between the moments of a
+    step is longer than its kernels are, where Python waits in between: their length is known."""
 
     def __init__(self):
         import torch
@@ -209,13 +230,18 @@ class _DeviceEvents:
     def begin(self):
         event = self._torch.cuda.Event(enable_timing=True)
         event.record()
-        return event
+        return event, Accelerator.launched
 
     end = begin
 
     def seconds(self, pairs):
         self._torch.cuda.synchronize()
-        return [tuple(self._at + self._zero.elapsed_time(e) / 1000 for e in pair) for pair in pairs]
+        return [self._seconds(*begin, *end) for begin, end in pairs]
+
+    def _seconds(self, begin, before, end, after):
+        start, stop = (self._at + self._zero.elapsed_time(one) / 1000 for one in (begin, end))
+        length = after - before
+        return (max(start, stop - length) if length else start), stop
 
 
 class _SimEvents:

@@ -4,7 +4,7 @@ import time
 
 import numpy
 import torch
-from planted import Accelerator, Ledger, arguments, burn
+from planted import Accelerator, Ledger, arguments, burn, warm_up
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
@@ -22,6 +22,7 @@ class Trainer:
         self.model.to(self.device)
         self.optimizer = torch.optim.Adam(self.model.parameters())
         self.wait = Accelerator(options.device, 0.020)
+        warm_up(self.model, self.optimizer, torch.randn(32, 64, device=self.device))
         self.ledger = Ledger("input/transform", options.device)
 
     def train(self, loader, epochs):
@@ -35,6 +36,7 @@ class Trainer:
     def train_step(self, x, y):
         with self.ledger.step():
             self.wait()
+        with self.ledger.model():
             loss = nn.functional.cross_entropy(self.model(x), y)
             loss.backward()
             self.optimizer.step()

@@ -3,7 +3,7 @@
 import time
 
 import torch
-from planted import Accelerator, Ledger, arguments
+from planted import Accelerator, Ledger, arguments, warm_up
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset, random_split
 
@@ -14,6 +14,7 @@ def train(model, loader, optimizer, pause, ledger):
     for x, y in loader:
         with ledger.step():
             pause()
+        with ledger.model():
             loss = nn.functional.mse_loss(model(x.to(device)), y.to(device))
             optimizer.zero_grad()
             loss.backward()
@@ -38,6 +39,7 @@ def main():
     training, held_out = random_split(rows, [640, 320])
     model = nn.Linear(8, 1).to(options.place)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    warm_up(model, optimizer, torch.randn(16, 8, device=options.place))
     ledger = Ledger("validation", options.device)
     for _epoch in range(4):
         train(model, DataLoader(training, 16), optimizer, pause, ledger)

@@ -136,6 +136,22 @@ static void collating_and_sending_are_told_from_fetching(void **state)
     story_free(story);
 }
 
+static void a_worker_that_never_rests_holds_up_the_pin_thread_too(void **state)
+{
+    (void)state;
+    struct story *story = loop_begin("{\"kind\": \"torch\", \"workers\": 1}");
+    for (int i = 0; i < STEPS; i++) { /* the pin thread gets a batch while the next is fetched */
+        uint64_t start = next_start(i), batch = (uint64_t)i;
+        SPAN(story, .pid = WORKER, .what = SPAN_FETCH, .start = start - 30 * MS * (i > 0),
+             .end = start + 10 * MS, .batch = batch, .cpu = RAN(1));
+        SPAN(story, .pid = MAIN, .what = SPAN_PIN, .start = start + 11 * MS, .end = start + WAIT,
+             .batch = batch, .thread = 101);
+    }
+    loop_steps(story);
+    expect(story_end(story), CAUSE_WORKERS, STEPS * WAIT);
+    story_free(story);
+}
+
 static void one_slow_sample_holds_up_the_others(void **state)
 {
     (void)state;
@@ -277,10 +293,12 @@ static void the_users_own_code_on_the_main_thread_transforms(void **state)
 
 /* The loop's thread stands still between kernels; another thread of the process runs so much of the
  * time. */
-static const struct summary_rank *stood_story(struct story **out, double other)
+static const struct summary_rank *stood_story(struct story **out, double other, uint32_t frame)
 {
     struct story *story = *out = story_begin();
     story_frame(story, MAIN, 1, 0, "train", "/data/user/train.py", 80);
+    story_frame(story, MAIN, 2, 0, "MapStage.run", "site-packages/stoker/_map_stage.py", 96);
+    story_frame(story, MAIN, 3, 2, "augment", "/data/user/train.py", 12);
     for (uint64_t i = 0; i < STEPS; i++) {
         uint64_t at = i * PERIOD;
         struct record_sample sample = {.head = {RECORD_SAMPLE, 0, sizeof sample},
@@ -289,7 +307,7 @@ static const struct summary_rank *stood_story(struct story **out, double other)
                                        .cpu = (uint64_t)((double)PERIOD * other),
                                        .thread = MAIN + 5,
                                        .kind = SAMPLE_OTHER,
-                                       .frame = 1};
+                                       .frame = frame};
         story_sample(story, MAIN, at, at + PERIOD, 1, 0);
         story_record(story, MAIN, sample.time, sample.time, &sample);
     }
@@ -301,9 +319,9 @@ static void a_loop_that_stands_while_another_thread_runs_waits_for_the_interpret
 {
     (void)state;
     struct story *story;
-    expect(stood_story(&story, 1), CAUSE_GIL, STEPS * WAIT);
+    expect(stood_story(&story, 1, 1), CAUSE_GIL, STEPS * WAIT);
     story_free(story);
-    expect(stood_story(&story, 0.6), CAUSE_GIL, STEPS * WAIT); /* it holds it most of the time */
+    expect(stood_story(&story, 0.6, 1), CAUSE_GIL, STEPS * WAIT); /* it holds it most of the time */
     story_free(story);
 }
 
@@ -311,9 +329,51 @@ static void a_loop_that_stands_while_nobody_runs_waits_for_something_else(void *
 {
     (void)state;
     struct story *story;
-    const struct summary_rank *rank = stood_story(&story, 0);
+    const struct summary_rank *rank = stood_story(&story, 0, 1);
     expect(rank, CAUSE_GIL, 0);
     expect(rank, CAUSE_OTHER, STEPS * WAIT);
+    story_free(story);
+}
+
+static void the_interpreter_that_a_map_of_the_loader_holds_is_lost_to_transforming(void **state)
+{
+    (void)state;
+    struct story *story;
+    const struct summary_rank *rank = stood_story(&story, 1, 3);
+    expect(rank, CAUSE_TRANSFORM, STEPS * WAIT);
+    assert_string_equal(rank->causes[CAUSE_TRANSFORM].functions[0].function, "augment");
+    story_free(story);
+}
+
+static void a_loop_that_stands_in_backward_launches_from_torchs_own_thread(void **state)
+{
+    (void)state;
+    struct story *story = story_begin();
+    story_frame(story, MAIN, 1, 0, "train", "/data/user/train.py", 80);
+    for (uint64_t i = 0; i < STEPS; i++) {
+        SPAN(story, .pid = MAIN, .what = SPAN_BACKWARD, .start = i * PERIOD,
+             .end = i * PERIOD + WAIT);
+        story_sample(story, MAIN, i * PERIOD, (i + 1) * PERIOD, 1, 0);
+    }
+    bare_steps(story);
+    expect(story_end(story), CAUSE_LAUNCH, STEPS * WAIT);
+    story_free(story);
+}
+
+static void standing_in_backward_is_not_told_of_the_rest_of_a_step(void **state)
+{
+    (void)state;
+    struct story *story = story_begin();
+    story_frame(story, MAIN, 1, 0, "step", "site-packages/torch/optim/adam.py", 80);
+    for (uint64_t i = 0; i < STEPS; i++) { /* half of each wait; a sample is as long as a step */
+        SPAN(story, .pid = MAIN, .what = SPAN_BACKWARD, .start = i * PERIOD,
+             .end = i * PERIOD + WAIT / 2, .cpu = RAN(0));
+        story_sample(story, MAIN, i * PERIOD, (i + 1) * PERIOD, 1,
+                     1 - (double)(WAIT / 2) / (double)PERIOD);
+    }
+    bare_steps(story);
+    const struct summary_rank *rank = story_end(story);
+    assert_true(rank->causes[CAUSE_LAUNCH].ns > STEPS * WAIT / 100 * 97); /* all but the ends */
     story_free(story);
 }
 
@@ -569,6 +629,7 @@ int main(void)
         cmocka_unit_test(half_a_fetch_on_the_cpu_is_half_transforming),
         cmocka_unit_test(workers_that_no_cpu_is_left_for_are_too_slow_each),
         cmocka_unit_test(collating_and_sending_are_told_from_fetching),
+        cmocka_unit_test(a_worker_that_never_rests_holds_up_the_pin_thread_too),
         cmocka_unit_test(one_slow_sample_holds_up_the_others),
         cmocka_unit_test(the_first_batch_of_an_epoch_is_its_start),
         cmocka_unit_test(what_a_copy_fills_is_the_copys),
@@ -577,6 +638,9 @@ int main(void)
         cmocka_unit_test(the_users_own_code_on_the_main_thread_transforms),
         cmocka_unit_test(a_loop_that_stands_while_another_thread_runs_waits_for_the_interpreter),
         cmocka_unit_test(a_loop_that_stands_while_nobody_runs_waits_for_something_else),
+        cmocka_unit_test(the_interpreter_that_a_map_of_the_loader_holds_is_lost_to_transforming),
+        cmocka_unit_test(a_loop_that_stands_in_backward_launches_from_torchs_own_thread),
+        cmocka_unit_test(standing_in_backward_is_not_told_of_the_rest_of_a_step),
         cmocka_unit_test(compiling_is_not_judged),
         cmocka_unit_test(nccl_that_spins_is_no_work),
         cmocka_unit_test(checkpoints_and_validation_come_first),
