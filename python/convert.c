@@ -34,6 +34,7 @@ PyObject *convert_raise(const struct stk_error *err)
     PyObject *words = PyDict_New();
     PyObject *made = NULL;
     if (errors && words && convert_put(words, "message", convert_name(text, strlen(text))) &&
+        convert_put(words, "what", convert_name(err->what, strlen(err->what))) &&
         convert_put(words, "status", PyUnicode_FromString(stk_status_name(err->status))) &&
         convert_put(words, "object", convert_path(err->object)) &&
         convert_put(words, "offset", convert_place(err->offset)) &&

@@ -8,6 +8,7 @@
 #include "device_function.h"
 #include "pack_function.h"
 #include "pipeline_type.h"
+#include "remote_function.h"
 #include "watch_function.h"
 
 struct core_state *core_state_of(PyObject *object)
@@ -70,6 +71,15 @@ static PyMethodDef core_functions[] = {
      "Records what a GPU does: (device, nanoseconds a bin) -> a recording."},
     {"activity_read", activity_function_read, METH_O, "What a recording holds so far, as a dict."},
     {"activity_stop", activity_function_stop, METH_O, "Ends a recording."},
+    {"remote_get", remote_function_get, METH_VARARGS,
+     "A whole small object of a store on the network."},
+    {"remote_open", remote_function_open, METH_VARARGS,
+     "What URIs name in stores on the network: (context, uris) -> files."},
+    {"remote_list", remote_function_list, METH_O,
+     "The URI, the size and the folder, or None, of each file."},
+    {"remote_read", remote_function_read, METH_VARARGS,
+     "A part of a file: (files, number, offset, length) -> bytes."},
+    {"remote_stop", remote_function_stop, METH_O, "Ends all reads of files."},
     {"watch_open", watch_function_open, METH_VARARGS,
      "Watches this process: (context, trace or None, bytes of it, stacks a second) -> a watch."},
     {"watch_folder", watch_function_folder, METH_O, "Where the hook of a watch lies."},

@@ -8,6 +8,9 @@
 """
 
 import sys as _sys
+from importlib import import_module as _import_module
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+from typing import Any as _Any
 
 if "t" in getattr(_sys, "abiflags", ""):
     raise ImportError(
@@ -18,100 +21,24 @@ if not _sys.platform.startswith("linux"):
     raise ImportError(f"Stoker runs on Linux only; this is {_sys.platform}")
 
 from . import _core
-from ._batches import Batch, Field
-from ._chain import Transform
-from ._context import load_plugin
-from .dataset import Dataset, open
-from .errors import BadSampleError, MapError, StokerError
-from .loader import Loader
-from .pipeline import Pipeline, PipelineResult
-from .profile import profile
-from .scaler import Scaler
-from .series import PackedSeries, pack_series, rescale
-from .transforms import (
-    Cast,
-    CenterCrop,
-    ColorJitter,
-    CutMix,
-    DecodeAudio,
-    DecodeImage,
-    DecodePoints,
-    DecodeVideo,
-    Drop,
-    Gain,
-    GaussianBlur,
-    Grayscale,
-    Jitter,
-    Layout,
-    LogMel,
-    MixUp,
-    Noise,
-    Normalize,
-    Pad,
-    RandomCrop,
-    RandomErasing,
-    RandomHorizontalFlip,
-    RandomResizedCrop,
-    RandomRotation,
-    RandomVerticalFlip,
-    Resample,
-    Resize,
-    Rotate,
-    Scale,
-    SpecAugment,
-    TemporalCrop,
-    TrivialAugment,
-)
+
+if _TYPE_CHECKING:
+    from ._public import *  # noqa: F403
 
 __version__ = _core.version()
-__all__ = [
-    "BadSampleError",
-    "Batch",
-    "Cast",
-    "CenterCrop",
-    "ColorJitter",
-    "CutMix",
-    "Dataset",
-    "DecodeAudio",
-    "DecodeImage",
-    "DecodePoints",
-    "DecodeVideo",
-    "Drop",
-    "Field",
-    "Gain",
-    "GaussianBlur",
-    "Grayscale",
-    "Jitter",
-    "Layout",
-    "Loader",
-    "LogMel",
-    "MapError",
-    "MixUp",
-    "Noise",
-    "Normalize",
-    "PackedSeries",
-    "Pad",
-    "Pipeline",
-    "PipelineResult",
-    "RandomCrop",
-    "RandomErasing",
-    "RandomHorizontalFlip",
-    "RandomResizedCrop",
-    "RandomRotation",
-    "RandomVerticalFlip",
-    "Resample",
-    "Resize",
-    "Rotate",
-    "Scale",
-    "Scaler",
-    "SpecAugment",
-    "StokerError",
-    "TemporalCrop",
-    "Transform",
-    "TrivialAugment",
-    "load_plugin",
-    "open",
-    "pack_series",
-    "profile",
-    "rescale",
-]
+
+
+def __getattr__(name: str) -> _Any:
+    """Loads the rest when some of it is first asked for. The command does without, and without
+    numpy: it starts sooner, and what watches a training takes less memory."""
+    if name == "__all__" or not name.startswith("_"):  # what imports our modules asks for those
+        public = _import_module("._public", __name__)
+        globals().update({known: getattr(public, known) for known in public.__all__})
+        globals()["__all__"] = public.__all__
+    if name not in globals():
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return globals()[name]
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__getattr__("__all__")})

@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -19,17 +20,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     from . import _core
     from ._context import make_report, write_table
-    from ._device import add_folders
     from ._tables import open_tables
 
     if arguments is None:
         arguments = sys.argv[1:]
     if arguments[:1] in (["check"], ["stream"]):
+        from ._device import add_folders
+
         add_folders()
+
+    def open_here(*asked: Any) -> Any:
+        return open_tables(*asked, context=context)  # Ctrl-C is the command's
+
     has_arrow = importlib.util.find_spec("pyarrow") is not None
     context = _core.Context(
         write_table=write_table if has_arrow else None,
-        open_tables=open_tables if has_arrow else None,
+        open_tables=open_here if has_arrow else None,
         make_report=make_report,
         command=True,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import enum
 import numbers
 import operator
 from collections.abc import Sequence
@@ -12,6 +13,19 @@ from typing import Any, ClassVar
 import numpy
 
 from . import _arrays
+
+# Pillow's numbers of them, which torchvision takes too.
+_INTERPOLATIONS = ("nearest", "lanczos", "bilinear", "bicubic", "box", "hamming")
+
+
+def _interpolation(value: Any) -> Any:
+    """A word for what torchvision and Pillow have as members of enums."""
+    if isinstance(value, enum.Enum) and isinstance(value.value, str):
+        return value.value
+    is_number = isinstance(value, int) and not isinstance(value, bool)
+    if is_number and 0 <= value < len(_INTERPOLATIONS):
+        return _INTERPOLATIONS[value]
+    return value
 
 
 def _plain(value: Any) -> Any:
@@ -96,7 +110,10 @@ class Named(Transform):
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
-            object.__setattr__(self, field.name, _plain(getattr(self, field.name)))
+            value = getattr(self, field.name)
+            if field.name == "interpolation":
+                value = _interpolation(value)
+            object.__setattr__(self, field.name, _plain(value))
         object.__setattr__(self, "_words", self._write())
 
     def _write(self) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from . import _tables
+from ._remote_file import shown
 from .errors import MismatchError
 
 
@@ -92,9 +93,11 @@ class Tables:
 
     def _open_named(self, paths: Mapping[Any, Any]) -> Iterator[tuple[bytes, Any]]:
         """A file an entity."""
-        for name, path in paths.items():
-            if len(_tables.find_files([os.fsdecode(path)])) != 1:
-                raise ValueError(f"{name} is {os.fsdecode(path)}, which is more than one file")
+        named = {name: os.fsdecode(path) for name, path in paths.items()}
+        if len(_tables.find_files(list(named.values()))) != len(named):
+            for name, path in named.items():
+                if len(_tables.find_files([path])) != 1:
+                    raise ValueError(f"{name} is {shown(path)}, which is more than one file")
         files = self._open(list(paths.values()))
         self.own_names = True
         return ((_encoded(str(name)), table) for name, (_, table) in zip(paths, files, strict=True))

@@ -66,7 +66,8 @@ class Loader:
         order: ``"sequential"``, ``"global"`` (a true shuffle) or ``"local"`` (shards are shuffled,
             then samples among `reach` of them); ``"time"`` for a series: by the time of the
             window's last row, then by entity. Default: by `shuffle`; local where shards are
-            compressed, and where more than 2 GiB lie on the network (docs/order.md).
+            compressed, and where more than 2 GiB lie on the network, or 128 MiB of samples
+            below 64 KiB (docs/order.md).
         reach: how many chunks the local order mixes.
         rank, world_size: which share is ours. Default: torch.distributed's, when it is
             initialised, else RANK and WORLD_SIZE of the environment, else all of it.
@@ -454,7 +455,8 @@ class Loader:
     def __reduce__(self) -> Any:
         raise TypeError(
             "a Loader has threads and cannot be pickled; pickle its state_dict(), or its dataset, "
-            "and open a Loader in the process that uses it"
+            "and open a Loader in the process that uses it; over its iterable(), a DataLoader "
+            "must use num_workers=0"
         )
 
     def __repr__(self) -> str:

@@ -77,10 +77,10 @@ def pack_series(
     into the folder right after, by one rename.
 
     Args:
-        sources: paths, folders or globs of Parquet, CSV, ORC and Arrow files, or a list of them; a
-            table with ``__arrow_c_stream__`` (pandas, polars, DuckDB, pyarrow); an iterator of
-            record batches (one table together) or of tables; a dict of tables or of files, one an
-            entity.
+        sources: paths, folders or globs of Parquet, CSV, ORC and Arrow files, or a list of them, on
+            this machine or in a store (``"s3://bucket/tables/*.parquet"``); a table with
+            ``__arrow_c_stream__`` (pandas, polars, DuckDB, pyarrow); an iterator of record batches
+            (one table together) or of tables; a dict of tables or of files, one an entity.
         out: the folder to write.
         entity: the column that names the entity, text or whole numbers; of CSV files as it is
             written: 007 is not 7. Default: one entity a file, named by the file.

@@ -116,7 +116,8 @@ class RandomResizedCrop(Named):
         size: (height, width), or one number for both.
         scale: the part's area, as shares of the image's.
         ratio: the part's width over its height, drawn evenly on a logarithmic scale.
-        interpolation: ``"bilinear"``, ``"bicubic"``, ``"area"``, ``"nearest"`` or ``"lanczos"``.
+        interpolation: ``"bilinear"``, ``"bicubic"``, ``"area"`` (or ``"box"``), ``"nearest"`` (or
+            ``"nearest-exact"``: pixels as Pillow takes them) or ``"lanczos"``.
         antialias: pixels are averaged where the image is made smaller.
     """
 
@@ -133,12 +134,16 @@ class Resize(Named):
 
     Args:
         size: (height, width), or one number for the shorter side: the longer keeps the proportion.
-        interpolation: ``"bilinear"``, ``"bicubic"``, ``"area"``, ``"nearest"`` or ``"lanczos"``.
+            None: the longer side becomes max_size.
+        interpolation: ``"bilinear"``, ``"bicubic"``, ``"area"`` (or ``"box"``), ``"nearest"`` (or
+            ``"nearest-exact"``: pixels as Pillow takes them) or ``"lanczos"``.
         max_size: the longer side is not made longer than this.
         antialias: pixels are averaged where the image is made smaller.
     """
 
-    size: Numbers
+    _bare = ("size",)
+
+    size: Numbers | None = None
     interpolation: str = "bilinear"
     max_size: int | None = None
     antialias: bool = True
@@ -165,12 +170,15 @@ class RandomCrop(Named):
             or (left, top, right, bottom).
         pad_if_needed: an image that is too small is padded; False: it is an error.
         fill: the value of added pixels, 0 to 255: one number, or one a channel.
+        padding_mode: ``"constant"``: fill; or the image's own pixels, as numpy.pad has them:
+            ``"edge"``, ``"reflect"`` or ``"symmetric"``.
     """
 
     size: Numbers
     padding: Numbers | None = None
     pad_if_needed: bool = False
-    fill: Numbers = 0
+    fill: Numbers | None = 0
+    padding_mode: str = "constant"
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -184,7 +192,7 @@ class Pad(Named):
     """
 
     padding: Numbers
-    fill: Numbers = 0
+    fill: Numbers | None = 0
     padding_mode: str = "constant"
 
 
@@ -212,17 +220,22 @@ class RandomVerticalFlip(Named):
 
 @dataclass(frozen=True, repr=False, eq=False)
 class RandomRotation(Named):
-    """Turns the image around its middle, counter-clockwise, by a random angle.
+    """Turns the image counter-clockwise by a random angle.
 
     Args:
         degrees: (least, most), or one number: from its negative to it.
         interpolation: ``"nearest"`` or ``"bilinear"``.
+        expand: the result is as large as the turned image. Sizes then differ, and a batch needs a
+            crop or a resize of a fixed size behind it. False: corners are cut off.
+        center: (x, y) in pixels, that it is turned about; None: the middle.
         fill: the value of pixels that come from outside, 0 to 255: one number, or one a channel.
     """
 
     degrees: Numbers
     interpolation: str = "nearest"
-    fill: Numbers = 0
+    expand: bool = False
+    center: Numbers | None = None
+    fill: Numbers | None = 0
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -236,10 +249,10 @@ class ColorJitter(Named):
         hue: (least, most) turn of the colour circle, within -0.5 and 0.5, or one number.
     """
 
-    brightness: Numbers = 0.0
-    contrast: Numbers = 0.0
-    saturation: Numbers = 0.0
-    hue: Numbers = 0.0
+    brightness: Numbers | None = 0.0
+    contrast: Numbers | None = 0.0
+    saturation: Numbers | None = 0.0
+    hue: Numbers | None = 0.0
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -275,12 +288,14 @@ class RandomErasing(Named):
         scale: the box's area, as shares of the image's.
         ratio: the box's height over its width.
         value: what it is filled with: one number, one a channel, or ``"random"``.
+        inplace: torchvision's; here it makes no difference.
     """
 
     p: float = 0.5
     scale: Numbers = (0.02, 0.33)
     ratio: Numbers = (0.3, 3.3)
     value: Numbers | str = 0
+    inplace: bool = False
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -295,7 +310,18 @@ class TrivialAugment(Named):
 
     num_magnitude_bins: int = 31
     interpolation: str = "nearest"
-    fill: Numbers = 0
+    fill: Numbers | None = 0
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class TrivialAugmentWide(TrivialAugment):
+    """TrivialAugment under torchvision's name.
+
+    Args:
+        num_magnitude_bins: so many strengths.
+        interpolation: ``"nearest"`` or ``"bilinear"``, where the operation turns or moves pixels.
+        fill: the value of pixels that come from outside, 0 to 255: one number, or one a channel.
+    """
 
 
 # The form of the result
@@ -308,6 +334,7 @@ class Normalize(Named):
     Args:
         mean: one number, or one a channel; or the word ``"imagenet"`` alone.
         std: one number, or one a channel.
+        inplace: torchvision's; here it makes no difference.
         preset: ``"imagenet"``: the mean and std of torchvision's models.
     """
 
@@ -315,6 +342,7 @@ class Normalize(Named):
 
     mean: Numbers | str | None = None
     std: Numbers | None = None
+    inplace: bool = False
     preset: str | None = None
 
 
@@ -527,51 +555,64 @@ class Noise(Named):
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class MixUp(Named):
+class _Mix(Named):
+    """What MixUp and CutMix are given."""
+
+    alpha: float = 1.0
+    _: KW_ONLY
+    num_classes: int | None = None
+    image: str | None = None
+    label: str | None = None
+    p: float = 1.0
+    labels_getter: str = "default"
+    classes: int | None = None
+
+    def __post_init__(self) -> None:
+        if callable(self.labels_getter):
+            raise TypeError(
+                "labels_getter is a function, but batches are mixed before Python has them; give "
+                f"the field of the labels by its name: {type(self).__name__}(..., "
+                'labels_getter="cls")'
+            )
+        super().__post_init__()
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class MixUp(_Mix):
     """Blends each image of a batch, and its label, with another's.
 
     Labels become float32 (B, classes).
 
     Args:
         alpha: of the Beta distribution that says how much of each: below 1, mostly one of the two.
-        classes: how many there are.
+        num_classes: how many there are.
         image: the field of the images; None: the only one there is.
         label: the field of the classes' numbers; None: the only one there is.
         p: how often: 0 to 1.
+        labels_getter: torchvision's: the name of the label's field, or ``"default"``.
+        classes: another name for num_classes.
     """
-
-    alpha: float = 1.0
-    _: KW_ONLY
-    classes: int
-    image: str | None = None
-    label: str | None = None
-    p: float = 1.0
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class CutMix(Named):
+class CutMix(_Mix):
     """Puts a box of one image of a batch into another, and mixes their labels by its area.
 
     Labels become float32 (B, classes).
 
     Args:
         alpha: of the Beta distribution that says how much of each: below 1, mostly one of the two.
-        classes: how many there are.
+        num_classes: how many there are.
         image: the field of the images; None: the only one there is.
         label: the field of the classes' numbers; None: the only one there is.
         p: how often: 0 to 1.
+        labels_getter: torchvision's: the name of the label's field, or ``"default"``.
+        classes: another name for num_classes.
     """
-
-    alpha: float = 1.0
-    _: KW_ONLY
-    classes: int
-    image: str | None = None
-    label: str | None = None
-    p: float = 1.0
 
 
 NAMED: tuple[type[Transform], ...] = tuple(
     kind
     for kind in list(globals().values())
-    if isinstance(kind, type) and issubclass(kind, Named) and kind is not Named
+    if isinstance(kind, type) and issubclass(kind, Named) and kind not in (Named, _Mix)
 )

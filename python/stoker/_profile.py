@@ -15,6 +15,7 @@ from . import _core, _torch_trace
 from ._context import context
 
 _running: tuple[int, str] | None = None  # the process, and where its profile() was entered
+_dismissed: list[int] = []  # fork servers of blocks that are over
 
 
 class profile(contextlib.ContextDecorator):
@@ -136,6 +137,7 @@ class profile(contextlib.ContextDecorator):
         self._set("STOKER_WATCH", folder)
         self._set("PYTHONPATH", os.pathsep.join(path for path in paths if path))
         self._inject(str(Path(folder) / "libstoker_inject.so"), folder)
+        self._own_fork_server()
         sys.path.insert(0, site)
         try:
             import stoker_watch
@@ -167,6 +169,22 @@ class profile(contextlib.ContextDecorator):
                 library.stoker_inject_start(os.fsencode(folder))
         except (OSError, AttributeError):
             return  # without it the run file says that nothing of a GPU was recorded
+
+    def _own_fork_server(self) -> None:
+        """A fork server, Python 3.14's way to start workers, gives them the environment that it was
+        started in: one from before the block has no hook. The block has a server of its own."""
+        from multiprocessing import forkserver
+
+        _reap_servers()
+        try:
+            server: Any = forkserver.ForkServer()
+            server._preload_modules = forkserver._forkserver._preload_modules
+            connect = forkserver.connect_to_new_process
+            forkserver.connect_to_new_process = server.connect_to_new_process
+        except AttributeError:
+            return  # a Python that does it in another way: such workers are not seen
+        self._undo.callback(_dismiss, server)
+        self._undo.callback(setattr, forkserver, "connect_to_new_process", connect)
 
     def _set(self, name: str, value: str) -> None:
         before = os.environ.get(name)
@@ -212,6 +230,21 @@ class profile(contextlib.ContextDecorator):
             _torch_trace.append(path, prof, number)
         else:
             _torch_trace.when_done(prof, lambda one: _append_quietly(path, one, number))
+
+
+def _dismiss(server: Any) -> None:
+    """It leaves with the last of its workers."""
+    if server._forkserver_pid is not None:
+        os.close(server._forkserver_alive_fd)
+        _dismissed.append(server._forkserver_pid)
+
+
+def _reap_servers() -> None:
+    for pid in list(_dismissed):
+        with contextlib.suppress(ChildProcessError):  # this process is a fork: it is not ours
+            if os.waitpid(pid, os.WNOHANG)[0] == 0:
+                continue
+        _dismissed.remove(pid)
 
 
 def _uses_device() -> bool:
