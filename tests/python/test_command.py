@@ -27,6 +27,25 @@ def test_it_tells_its_version():
     assert stoker.__version__ in done.stdout
 
 
+def test_it_starts_without_numpy():
+    """Half of its time and of its memory, while it watches a training, would be numpy's."""
+    words = "import sys; from stoker.__main__ import main; main(['version'])"
+    done = subprocess.run(
+        [sys.executable, "-c", f"{words}; sys.exit('numpy' in sys.modules)"], timeout=60
+    )
+    assert done.returncode == 0
+
+
+def test_the_package_offers_all_that_it_names():
+    words = "import stoker; before = 'Loader' in vars(stoker); from stoker import *; "
+    check = (
+        "assert not before and Loader is stoker.Loader and set(stoker.__all__) < set(dir(stoker))"
+    )
+    subprocess.run([sys.executable, "-c", words + check], timeout=60, check=True)
+    with pytest.raises(AttributeError, match="'stoker' has no attribute 'nothing'"):
+        stoker.nothing  # noqa: B018
+
+
 def test_it_lists_samples(shards):
     done = run("ls", shards, "--json")
     lines = [json.loads(line) for line in done.stdout.splitlines()]

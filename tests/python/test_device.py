@@ -554,6 +554,7 @@ def test_88_a_forked_child_is_refused_and_the_parent_goes_on(shards):
     assert run_simulated(script, shards).stdout.split()[:2] == ["5", "9"]
 
 
+@pytest.mark.alone
 @needs_simulation
 def test_89_ctrl_c_ends_a_wait_and_closing_is_quick(shards):
     script = """

@@ -38,10 +38,13 @@ def test_its_state_is_the_loaders(dataset):
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_worker_processes_are_refused_with_the_reason(dataset, workers):
+@pytest.mark.parametrize(("way", "kind"), [("fork", RuntimeError), ("spawn", TypeError)])
+def test_worker_processes_are_refused_with_the_reason(dataset, workers, way, kind):
     loader = stoker.Loader(dataset, 10)
-    outer = DataLoader(loader.iterable(), batch_size=None, num_workers=workers)
-    with pytest.raises(RuntimeError, match="threads of its own"):
+    outer = DataLoader(
+        loader.iterable(), batch_size=None, num_workers=workers, multiprocessing_context=way
+    )
+    with pytest.raises(kind, match=r"threads.*use num_workers=0"):
         list(outer)
     assert len(list(loader)) == 10
 

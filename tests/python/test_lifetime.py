@@ -37,6 +37,7 @@ def warm(dataset):
         list(loader)
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("end", ["close", "drop", "raise", "break", "with", "exhaust"])
 @pytest.mark.parametrize("mapped", [False, True])
 def test_89_every_end_gives_threads_and_files_back(dataset, end, mapped):
@@ -73,6 +74,7 @@ def test_89_every_end_gives_threads_and_files_back(dataset, end, mapped):
     assert batch["npy"].shape == (2, 4, 4)
 
 
+@pytest.mark.alone
 def test_89_many_loaders_leave_nothing(dataset):
     warm(dataset)
     gc.collect()
@@ -110,6 +112,7 @@ def main(folder, options):
 """
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("mapped", [False, True])
 def test_89_ctrl_c_ends_a_wait(shards, run_python, mapped):
     options = '{"map": lambda b: time.sleep(0.05) or b}' if mapped else "{}"
@@ -119,6 +122,7 @@ def test_89_ctrl_c_ends_a_wait(shards, run_python, mapped):
     assert "closed True" in done.stdout
 
 
+@pytest.mark.alone
 def test_89_ctrl_c_ends_a_wait_for_a_callable_that_hangs(shards, run_python):
     script = """
     import os, signal, sys, threading, time
@@ -137,6 +141,7 @@ def test_89_ctrl_c_ends_a_wait_for_a_callable_that_hangs(shards, run_python):
     assert time.monotonic() - began < 20
 
 
+@pytest.mark.alone
 def test_89_ctrl_c_while_indexing_ends_it(tmp_path):
     folder = write_shards(tmp_path / "data", 3000, shards=300, fields=("cls",))
     script = textwrap.dedent(
@@ -358,6 +363,7 @@ def test_other_systems_are_refused_in_clear_words(run_python):
     assert "Linux only" in run_python(script).stdout
 
 
+@pytest.mark.alone
 def test_the_lock_of_python_is_free_while_a_batch_is_awaited(tmp_path):
     """A counting thread goes on while the main thread waits for a compressed shard."""
     [shard] = write_shards(tmp_path / "plain", 64, shards=1, make=_large).glob("*.tar")

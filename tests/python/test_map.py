@@ -270,6 +270,7 @@ def test_95_nan_passes_where_it_is_meant_and_where_it_is_handed_on(dataset, tmp_
         stoker.Loader(dataset, 5, map=lambda batch: batch, map_nan="maybe")
 
 
+@pytest.mark.alone
 def test_95_a_callable_that_hangs_is_told_and_closing_does_not_wait_for_it(dataset, caplog):
     go = threading.Event()
     loader = stoker.Loader(

@@ -247,6 +247,44 @@ def test_mixup_makes_soft_labels(images):
     assert changed > 2
 
 
+@pytest.mark.parametrize("kind", [stoker.MixUp, stoker.CutMix])
+def test_torchvisions_words_mix_as_our_own(images, kind):
+    chain = {"jpg": "CenterCrop(8)"}
+    ours = kind(alpha=0.4, classes=10, image="jpg", label="cls")
+    for theirs in (
+        kind(alpha=0.4, num_classes=10),
+        kind(alpha=0.4, num_classes=10, labels_getter="cls"),
+    ):
+        pairs = zip(
+            load(images, transforms=chain, batch_transforms=ours),
+            load(images, transforms=chain, batch_transforms=theirs),
+            strict=True,
+        )
+        for one, two in pairs:
+            numpy.testing.assert_array_equal(one["jpg"], two["jpg"])
+            numpy.testing.assert_array_equal(one["cls"], two["cls"])
+
+
+@pytest.mark.parametrize("behind", ["", " | Resize(24)", " | Pad(3)"])
+@pytest.mark.parametrize("ragged", ["error", "pad", "flat"])
+def test_sizes_that_are_drawn_are_refused_when_the_loader_is_opened(images, behind, ragged):
+    chain = {"jpg": f"RandomRotation(30, expand=True){behind}"}
+    with pytest.raises(stoker.StokerError, match="another size") as caught:
+        load(images, transforms=chain, ragged=ragged)
+    assert "CenterCrop(224)" in str(caught.value)
+
+
+def test_sizes_that_are_drawn_make_a_batch_behind_a_step_of_one_size(images):
+    for behind in ("CenterCrop(24)", "Resize((24, 24))", "RandomResizedCrop(24)"):
+        chain = {"jpg": f"RandomRotation(30, expand=True) | {behind}"}
+        assert next(iter(load(images, transforms=chain)))["jpg"].shape == (8, 24, 24, 3)
+    chain = {"jpg": "RandomRotation((90, 90), expand=True)"}  # of one size: nothing is drawn
+    assert next(iter(load(images, transforms=chain)))["jpg"].shape == (8, 80, 60, 3)
+    chain = {"jpg": "RandomRotation(30, expand=True)"}
+    sizes = {one.shape for one in next(iter(load(images, transforms=chain, ragged="list")))["jpg"]}
+    assert len(sizes) > 1
+
+
 def test_mixed_labels_reach_a_sample_map_as_arrays(images):
     mix = "MixUp(alpha=0.4, classes=10, image=jpg, label=cls)"
     loader = load(

@@ -68,24 +68,30 @@ def runnable():
 RUNNER = r"""
 import contextlib, io, json, subprocess, sys
 
-page, blocks = json.load(open(sys.argv[1]))
-names = {"__name__": "__main__"}
-printed = ""
-for kind, line, code in blocks:
-    where = f"{page}:{line + 1}"
-    if kind == "output":
-        if printed != code:
-            sys.exit(f"{where}: the block before it prints\n{printed}and the page says\n{code}")
-    elif kind == "sh":
-        done = subprocess.run(["bash", "-euc", code], text=True, stdout=subprocess.PIPE)
-        printed = done.stdout
-        if done.returncode:
-            sys.exit(f"{where}: exit status {done.returncode}")
-    else:
-        shown = io.StringIO()
-        with contextlib.redirect_stdout(shown):
-            exec(compile("\n" * line + code, page, "exec"), names)
-        printed = shown.getvalue()
+
+def main():
+    page, blocks = json.load(open(sys.argv[1]))
+    names = {"__name__": "__main__"}
+    printed = ""
+    for kind, line, code in blocks:
+        where = f"{page}:{line + 1}"
+        if kind == "output":
+            if printed != code:
+                sys.exit(f"{where}: the block before it prints\n{printed}and the page says\n{code}")
+        elif kind == "sh":
+            done = subprocess.run(["bash", "-euc", code], text=True, stdout=subprocess.PIPE)
+            printed = done.stdout
+            if done.returncode:
+                sys.exit(f"{where}: exit status {done.returncode}")
+        else:
+            shown = io.StringIO()
+            with contextlib.redirect_stdout(shown):
+                exec(compile("\n" * line + code, page, "exec"), names)
+            printed = shown.getvalue()
+
+
+if __name__ == "__main__":  # workers that are not forked import this file
+    main()
 """
 
 

@@ -94,6 +94,120 @@ def test_a_rotation_is_pillows_rotation(degrees, how):
     assert differ.mean() < 0.002  # a corner that rounds to the other side
 
 
+@pytest.mark.parametrize("degrees", [0, 17, 90, 180, -133.3])
+@pytest.mark.parametrize("how", ["nearest", "bilinear"])
+@pytest.mark.parametrize("where", [{"expand": True}, {"center": (3, 20.5)}], ids=str)
+def test_a_rotation_grows_and_has_a_center_as_pillows(degrees, how, where):
+    image = picture()
+    turn = stoker.RandomRotation((degrees, degrees), how, fill=(9, 8, 7), **where)
+    ours = run(turn, image)
+    how = Image.Resampling[how.upper()]
+    theirs = Image.fromarray(image).rotate(degrees, resample=how, fillcolor=(9, 8, 7), **where)
+    expected = numpy.asarray(theirs)
+    assert ours.shape == expected.shape
+    differ = numpy.abs(ours.astype(int) - expected.astype(int)).max(-1) > 1
+    assert differ.mean() < 0.002
+
+
+def test_a_random_turn_shows_the_whole_image_in_the_middle():
+    image = numpy.full((40, 60, 3), 200, numpy.uint8)
+    chain = stoker.Pipeline("RandomRotation(180, expand=True)", as_="numpy")
+    sizes = set()
+    for sample in range(50):
+        turned = chain(image, sample=sample)
+        assert abs(int((turned[..., 0] > 0).sum()) - 2400) < 60
+        assert min(turned.shape[:2]) >= 40 and max(turned.shape[:2]) <= 74
+        sizes.add(turned.shape)
+    assert len(sizes) > 10
+
+
+def test_frames_of_a_clip_grow_alike():
+    clip = numpy.stack([picture(seed=seed) for seed in range(3)])
+    chain = "RandomRotation(60, expand=True, fill=5) | RandomCrop(90, 8, True, 0, 'edge')"
+    frames = run(chain, clip, sample=4)
+    assert frames.shape == (3, 90, 90, 3)
+    for frame, image in zip(frames, clip, strict=True):
+        numpy.testing.assert_array_equal(run(chain, image, sample=4), frame)
+
+
+def padded(image, sides, mode, fill=0):
+    """(left, top, right, bottom), as numpy has it."""
+    left, top, right, bottom = sides
+    given = {"constant_values": fill} if mode == "constant" else {}
+    return numpy.pad(image, ((top, bottom), (left, right), (0, 0)), mode=mode, **given)
+
+
+MODES = ["constant", "edge", "reflect", "symmetric"]
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("sides", [(1, 2, 3, 4), (0, 70, 90, 0), (200, 1, 0, 3)])
+def test_a_border_is_numpys(mode, sides):
+    image = picture(20, 30)
+    ours = run(stoker.Pad(sides, 7, mode), image)
+    numpy.testing.assert_array_equal(ours, padded(image, sides, mode, 7))
+
+
+def place_of(part, whole):
+    """Where the part lies in the whole: (y, x)."""
+    height, width = part.shape[:2]
+    for y in range(whole.shape[0] - height + 1):
+        for x in range(whole.shape[1] - width + 1):
+            if numpy.array_equal(whole[y : y + height, x : x + width], part):
+                return y, x
+    raise AssertionError("the part is not there")
+
+
+@pytest.mark.parametrize(
+    "size,options,sides",
+    [
+        ((20, 30), {"padding": 4}, (4, 4, 4, 4)),
+        ((20, 30), {"padding": (3, 1)}, (3, 1, 3, 1)),
+        ((9, 33), {"padding": (1, 2, 3, 4)}, (1, 2, 3, 4)),
+        ((26, 30), {"pad_if_needed": True}, (0, 6, 0, 6)),
+        ((50, 34), {"padding": (1, 0, 0, 2), "pad_if_needed": True}, (4, 28, 3, 30)),
+    ],
+    ids=str,
+)
+def test_a_random_crop_is_of_the_image_with_numpys_border(size, options, sides):
+    image = picture(20, 30)
+    places = {}
+    for mode in MODES:
+        chain = stoker.Pipeline(
+            stoker.RandomCrop(size, fill=7, padding_mode=mode, **options), as_="numpy"
+        )
+        whole = padded(image, sides, mode, 7)
+        places[mode] = [place_of(chain(image, sample=n), whole) for n in range(12)]
+    assert len(set(places["reflect"])) > 3
+    assert places["edge"] == places["reflect"] == places["symmetric"] == places["constant"]
+
+
+def test_a_crop_with_a_border_is_one_step_of_a_longer_chain():
+    image = picture(40, 50)
+    data = io.BytesIO()
+    Image.fromarray(image).save(data, "PNG")
+    border = "RandomCrop(40, 6, padding_mode='reflect')"
+    chain = f"CenterCrop(40) | {border} | RandomHorizontalFlip(1) | Normalize(0.5, 0.5)"
+    middle = run(f"CenterCrop(40) | {border}", image, sample=3)
+    assert place_of(middle, padded(image[:, 5:45], (6,) * 4, "reflect"))
+    expected = (middle[:, ::-1] / 255 - 0.5) / 0.5
+    for source in (image, data.getvalue()):
+        numpy.testing.assert_allclose(run(chain, source, sample=3), expected, atol=1e-6)
+
+
+def test_a_thin_line_is_not_turned_into_a_huge_square():
+    line = numpy.zeros((1, 60000, 3), numpy.uint8)
+    with pytest.raises(stoker.StokerError, match="RandomRotation makes"):
+        run("RandomRotation((45, 45), expand=True)", line)
+
+
+def test_trivial_augment_has_torchvisions_name_too():
+    image = picture()
+    for sample in range(20):
+        one = run("TrivialAugmentWide(fill=3)", image, sample=sample)
+        numpy.testing.assert_array_equal(one, run("TrivialAugment(fill=3)", image, sample=sample))
+
+
 def test_an_erased_rectangle_keeps_within_scale_and_ratio():
     image = numpy.full((64, 96, 3), 200, numpy.uint8)
     chain = stoker.Pipeline(

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 import warnings
+from multiprocessing import forkserver
 from pathlib import Path
 
 import numpy
@@ -14,6 +15,8 @@ import stoker
 
 torch = pytest.importorskip("torch")
 from torch.utils.data import DataLoader, Dataset  # noqa: E402
+
+pytestmark = pytest.mark.alone  # what took how long is measured
 
 
 class Slow(Dataset):
@@ -97,6 +100,19 @@ def test_workers_of_the_block_are_seen(tmp_path):
     assert "worker" in {one["role"] for one in p.summary["processes"]}
     assert len(events(tmp_path / "T.json", "fetch")) >= 24
     assert any(name.startswith("worker 0") for name in row_names(tmp_path / "T.json"))
+
+
+def test_workers_of_a_fork_server_are_seen_whenever_it_was_started(tmp_path):
+    options = {"epochs": 1, "num_workers": 1, "multiprocessing_context": "forkserver"}
+    train(**options)  # by the process's own server, which knows of no block
+    connect = forkserver.connect_to_new_process
+    for _ in range(2):
+        with stoker.profile() as p:
+            train(**options)
+        assert "worker" in {one["role"] for one in p.summary["processes"]}
+        assert len(p.summary["ranks"]) == 1
+    assert forkserver.connect_to_new_process == connect
+    train(**options)
 
 
 def test_it_can_be_used_again_and_again():

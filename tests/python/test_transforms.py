@@ -3,6 +3,7 @@
 import ast
 import copy
 import dataclasses
+import enum
 import inspect
 import pathlib
 import pickle
@@ -68,6 +69,64 @@ def test_a_class_explains_itself_and_its_arguments(name):
     assert getattr(stoker, name) is kind
     assert name in stoker.__all__
     assert list(inspect.signature(kind).parameters) == [f.name for f in dataclasses.fields(kind)]
+
+
+# The arguments of torchvision v2 (0.21), in their order.
+TORCHVISION = {
+    "RandomResizedCrop": "size scale ratio interpolation antialias",
+    "Resize": "size interpolation max_size antialias",
+    "CenterCrop": "size",
+    "RandomCrop": "size padding pad_if_needed fill padding_mode",
+    "Pad": "padding fill padding_mode",
+    "RandomHorizontalFlip": "p",
+    "RandomVerticalFlip": "p",
+    "RandomRotation": "degrees interpolation expand center fill",
+    "ColorJitter": "brightness contrast saturation hue",
+    "Grayscale": "num_output_channels",
+    "GaussianBlur": "kernel_size sigma",
+    "RandomErasing": "p scale ratio value inplace",
+    "TrivialAugmentWide": "num_magnitude_bins interpolation fill",
+    "Normalize": "mean std inplace",
+}
+
+
+@pytest.mark.parametrize("name", TORCHVISION)
+def test_a_class_takes_the_arguments_of_torchvision_in_their_order(name):
+    theirs = TORCHVISION[name].split()
+    assert list(inspect.signature(CLASSES[name]).parameters)[: len(theirs)] == theirs
+
+
+def test_mixes_take_the_arguments_of_torchvision():
+    for kind in (stoker.MixUp, stoker.CutMix):
+        one = kind(alpha=0.5, num_classes=10, labels_getter="cls")
+        assert repr(one) == f"{kind.__name__}(alpha=0.5, num_classes=10, labels_getter='cls')"
+        with pytest.raises(TypeError, match=r"by its name.*labels_getter="):
+            kind(num_classes=10, labels_getter=lambda batch: batch["cls"])
+
+
+class InterpolationMode(enum.Enum):
+    """As torchvision has it."""
+
+    NEAREST_EXACT = "nearest-exact"
+    BICUBIC = "bicubic"
+
+
+def test_an_interpolation_may_be_a_member_of_an_enum():
+    assert stoker.Resize(7, InterpolationMode.BICUBIC) == stoker.Resize(7, "bicubic")
+    nearest = stoker.RandomResizedCrop(7, interpolation=InterpolationMode.NEAREST_EXACT)
+    assert repr(nearest) == "RandomResizedCrop(7, interpolation='nearest-exact')"
+    assert stoker.Pipeline(nearest).text == "RandomResizedCrop(7, interpolation='nearest')"
+    pillow = pytest.importorskip("PIL.Image").Resampling
+    for member, word in (("BOX", "box"), ("LANCZOS", "lanczos"), ("BICUBIC", "bicubic")):
+        assert stoker.Resize(7, pillow[member]) == stoker.Resize(7, word)
+    assert stoker.RandomRotation(7, 2) == stoker.RandomRotation(7, "bilinear")
+    with pytest.raises(stoker.StokerError, match="interpolation must be one of"):
+        stoker.Pipeline(stoker.Resize(7, pillow.HAMMING))
+
+
+def test_none_is_no_fill_and_no_jitter():
+    for one in (stoker.ColorJitter(hue=None), stoker.TrivialAugmentWide(fill=None)):
+        assert stoker.Pipeline(one).text == type(one).__name__
 
 
 def test_the_repr_shows_what_differs_from_the_defaults():
@@ -178,7 +237,12 @@ EXAMPLES = [
     stoker.DecodePoints(3, count=1024, sample="first", pad=False),
     stoker.RandomResizedCrop((224, 192), scale=(0.5, 1), interpolation="bicubic"),
     stoker.Resize(256, interpolation="area"),
+    stoker.Resize(None, max_size=256),
     stoker.CenterCrop((5, 7)),
+    stoker.RandomCrop(32, padding=4, padding_mode="reflect"),
+    stoker.RandomRotation(30, "bilinear", True, fill=(1, 2, 3)),
+    stoker.RandomRotation((10, 20), center=(3.5, 4)),
+    stoker.RandomErasing(1, value="random"),
     stoker.RandomHorizontalFlip(0.25),
     stoker.Normalize((0.5, 0.4, 0.3), (0.2, 0.2, 0.1)),
     stoker.Normalize("imagenet"),
@@ -201,11 +265,10 @@ def test_what_python_writes_the_library_reads_and_means_the_same(one):
 def test_every_class_without_options_is_read_by_the_library(name):
     given = {"size": 8, "padding": 1, "degrees": 10, "kernel_size": 3, "dtype": "float32"}
     given |= {"order": "CHW", "rate": 8000, "frames": 4, "std": 0.1, "mean": 0.5}
-    given |= {"classes": 10, "image": "jpg", "label": "cls", "db": 3, "alpha": 1.0}
+    given |= {"db": 3}
     kind = CLASSES[name]
     needed = [f.name for f in dataclasses.fields(kind) if f.default is dataclasses.MISSING]
-    if name == "Normalize":
-        needed = ["mean", "std"]
+    needed = {"Normalize": ["mean", "std"], "Resize": ["size"]}.get(name, needed)
     one = kind(**{argument: given[argument] for argument in needed})
     if not TABLE[name][3]:  # MixUp and CutMix are no steps of a field
         assert stoker.Pipeline(one).text.startswith(name)

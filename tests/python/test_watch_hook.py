@@ -75,6 +75,7 @@ def test_a_loop_without_workers_is_told(watched):
     assert run.notices() == []
 
 
+@pytest.mark.alone
 def test_fetch_and_collate_lie_in_next_and_know_their_cpu_time(watched):
     watched.train(
         """
@@ -161,6 +162,21 @@ def test_workers_tell_however_they_are_started(watched, way):
     assert run.notices() == []
 
 
+@pytest.mark.parametrize(
+    ("command", "rings"),
+    [
+        ("from multiprocessing.forkserver import main; ", 0),  # Python 3.11, 3.12
+        ("import sys; from multiprocessing.forkserver import main; ", 0),  # 3.13, 3.14
+        ("from multiprocessing.resource_tracker import main;", 0),
+        ("from multiprocessing.spawn import spawn_main; ", 0),
+        ("from multiprocessing.pool import ThreadPool; ", 1),  # a script as any other
+    ],
+)
+def test_processes_of_multiprocessing_itself_are_no_ranks(watched, command, rings):
+    watched.python("-c", command + "import torch")
+    assert len(watched.read().rings) == rings
+
+
 def test_queues_are_looked_at_as_next_begins(watched):
     watched.train(
         """
@@ -182,18 +198,20 @@ def test_queues_are_looked_at_as_next_begins(watched):
     assert queues[-1].fields.outstanding == 0
 
 
+@pytest.mark.alone
 def test_one_slow_sample_shows_as_batches_that_came_before_their_turn(watched):
     watched.train(
         """
+        model, optimizer = new_model()
+        train(model, optimizer, DataLoader(Slow(64), batch_size=8, num_workers=2))
+        """,
+        top="""
         class Slow(Numbers):
             def __getitem__(self, i):
                 if i == 16:
                     time.sleep(1.5)
                 return super().__getitem__(i)
-
-        model, optimizer = new_model()
-        train(model, optimizer, DataLoader(Slow(64), batch_size=8, num_workers=2))
-        """
+        """,
     )
     run = watched.read()
     longest = max(run.spans("SPAN_NEXT")[:-1], key=lambda one: one.fields.end - one.fields.start)
@@ -203,6 +221,7 @@ def test_one_slow_sample_shows_as_batches_that_came_before_their_turn(watched):
     assert after[0].flags == 1 and after[0].fields.early >= 1
 
 
+@pytest.mark.alone
 def test_stacks_name_functions_files_and_lines(watched):
     watched.train(
         """
@@ -242,6 +261,7 @@ def test_stacks_name_functions_files_and_lines(watched):
     assert run.of("RECORD_REACHED")
 
 
+@pytest.mark.alone
 def test_checkpoints_and_validation_are_told(watched):
     watched.train(
         """
@@ -342,7 +362,7 @@ def test_opened_files_are_counted(watched):
     folder.mkdir()
     for i in range(20):
         (folder / f"{i}.bin").write_bytes(bytes(100 + i))
-    body = """
+    top = """
         class Files(Dataset):
             def __len__(self):
                 return 20
@@ -350,19 +370,20 @@ def test_opened_files_are_counted(watched):
             def __getitem__(self, i):
                 with open(f"images/{i}.bin", "rb") as file:
                     return len(file.read())
-
+    """
+    body = """
         for epoch in range(2):
             for batch in DataLoader(Files(), batch_size=5, num_workers=int(sys.argv[1])):
                 pass
     """
-    watched.train(body, 0)
+    watched.train(body, 0, top=top)
     last = watched.read().json("RECORD_FILES")[-1]
     assert (last["opens"], last["distinct"]) == (20, 20)
     assert last["folder"] == str(folder) and last["extension"] == ".bin"
     assert 20 * 100 <= last["bytes"] <= 20 * 120
 
     watched.begin({"stack_hz": 100})
-    watched.train(body, 2)
+    watched.train(body, 2, top=top)
     run = watched.read()
     last = {one.pid: one.fields.text for one in run.of("RECORD_FILES")}
     assert len(last) == 4, "two workers in two epochs"
@@ -395,12 +416,13 @@ def test_the_script_ends_as_it_would_alone(watched):
 def test_an_exception_in_a_worker_is_the_users(watched):
     done = watched.train(
         """
+        model, optimizer = new_model()
+        train(model, optimizer, DataLoader(Bad(), batch_size=8, num_workers=1))
+        """,
+        top="""
         class Bad(Numbers):
             def __getitem__(self, i):
                 raise ValueError("sample %d is bad" % i)
-
-        model, optimizer = new_model()
-        train(model, optimizer, DataLoader(Bad(), batch_size=8, num_workers=1))
         """,
         check=False,
     )

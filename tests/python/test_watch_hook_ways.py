@@ -117,6 +117,29 @@ def test_other_pythons_run_as_ever(watched, python):
     assert main["torch"] == "0" and main["python"].startswith("3.")
 
 
+def test_no_thread_of_ours_is_there_when_the_script_forks(watched):
+    """Nor when it forks again at once, as a loader does: newer Pythons warn of threads then."""
+    done = watched.python(
+        watched.write(
+            """
+            import os
+            threads = []
+            os.register_at_fork(before=lambda: threads.append(len(os.listdir("/proc/self/task"))))
+            import torch
+            torch.set_num_threads(1)
+            for x in torch.utils.data.DataLoader([torch.ones(4)], batch_size=1):
+                pass
+            for _ in range(10):
+                os.fork() or os._exit(0)
+            print(threads)
+            """
+        ),
+        OPENBLAS_NUM_THREADS="1",
+        OMP_NUM_THREADS="1",
+    )
+    assert done.stdout == f"{[1] * 10}\n" and done.stderr == ""
+
+
 def test_tensorflow_is_said_not_to_be_looked_into(watched):
     (watched.work / "tensorflow.py").write_text("")
     watched.python("-c", "import tensorflow")

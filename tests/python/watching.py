@@ -92,10 +92,12 @@ class Watched:
             assert done.returncode == 0, done.stderr
         return done
 
-    def train(self, body, *arguments, **options):
-        """Runs TRAIN and this, guarded as a script with spawned workers must be."""
+    def train(self, body, *arguments, top="", **options):
+        """Runs TRAIN and this, guarded as a script with spawned workers must be; what the workers
+        need of it goes to the top."""
         body = textwrap.indent(textwrap.dedent(body), "    ")
-        script = self.write(TRAIN + '\n\nif __name__ == "__main__":\n' + body)
+        top = textwrap.dedent(top)
+        script = self.write(TRAIN + top + '\n\nif __name__ == "__main__":\n' + body)
         return self.python(script, *arguments, **options)
 
     def read(self):

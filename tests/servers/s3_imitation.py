@@ -2,6 +2,7 @@
 style (/bucket/key) and virtual style (bucket.localhost). The same with bearer tokens is Google's
 XML interface. Objects' names are "bucket/key"."""
 
+import base64
 import hashlib
 import urllib.parse
 import uuid
@@ -160,7 +161,20 @@ class S3Imitation:
 
     # --- uploads
 
+    def damage(self, request):
+        """An answer where the body is not what its sender hashed; None: it is. With object_lock a
+        hash must be told."""
+        told = request.header("Content-MD5")
+        if told is None:
+            missing = self.server.options.get("object_lock")
+            return self.error(request, 400, "InvalidRequest") if missing else None
+        right = base64.b64encode(hashlib.md5(request.body).digest()).decode()
+        return None if told == right else self.error(request, 400, "BadDigest")
+
     def put(self, request, name):
+        damage = self.damage(request)
+        if damage:
+            return damage
         if request.header("If-None-Match") == "*" and self.server.objects.get(name):
             return self.error(request, 412, "PreconditionFailed")
         made = self.server.objects.put(name, request.body)
@@ -179,6 +193,9 @@ class S3Imitation:
     def part(self, request, query):
         if query["uploadId"] not in self.uploads:
             return self.error(request, 404, "NoSuchUpload")
+        damage = self.damage(request)
+        if damage:
+            return damage
         self.uploads[query["uploadId"]][1][int(query["partNumber"])] = request.body
         return Answer(200, {"ETag": f'"{hashlib.md5(request.body).hexdigest()}"'})
 
@@ -187,7 +204,7 @@ class S3Imitation:
             return self.error(request, 404, "NoSuchUpload")
         if request.header("If-None-Match") == "*" and self.server.objects.get(name):
             return self.error(request, 412, "PreconditionFailed")
-        parts, whole, last = self.uploads[number][1], b"", 0
+        parts, whole, last, hashes = self.uploads[number][1], b"", 0, b""
         for part in ElementTree.fromstring(request.body).iter():
             if not part.tag.endswith("}Part") and part.tag != "Part":
                 continue
@@ -198,7 +215,9 @@ class S3Imitation:
             if body is None or at <= last or told != hashlib.md5(body).hexdigest():
                 return self.error(request, 400, "InvalidPart")
             whole, last = whole + body, at
+            hashes += hashlib.md5(body).digest()
         made = self.server.objects.put(name, whole)
+        made.etag = f'"{hashlib.md5(hashes).hexdigest()}-{len(hashes) // 16}"'
         del self.uploads[number]
         body = f"{HEAD}<CompleteMultipartUploadResult {NAMESPACE}><ETag>{escape(made.etag)}</ETag>"
         return Answer(200, dict(XML), (body + "</CompleteMultipartUploadResult>").encode())

@@ -15,7 +15,8 @@ ACCOUNT = "devstoreaccount1"
 ACCOUNT_KEY = "c3Rva2VyLXRlc3Qta2V5LW9mLW5vLXdvcnRoLWF0LWFsbC4uLi4="
 KEYS = {"AKIATEST": "secret-key-of-the-test"}
 FOREIGN = ("AWS_", "AZURE_", "GOOGLE_", "GCE_", "GCS_", "STORAGE_", "IDENTITY_", "MSI_", "STOKER_",
-           "CURL_", "SSL_", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")  # fmt: skip
+           "CURL_", "SSL_", "REQUESTS_CA", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY",
+           "NO_PROXY")  # fmt: skip
 
 
 def clean_environment(home):

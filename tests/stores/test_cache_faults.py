@@ -225,6 +225,7 @@ def test_files_cut_short_or_emptied_are_no_failure(cached, expected, tmp_path):
     assert stoker.digest(source, *options) == expected
 
 
+@pytest.mark.alone
 def test_no_lock_or_shared_memory_is_left_behind(cached, expected):
     _server, stoker, source, options = cached
     before = set(os.listdir("/dev/shm"))

@@ -200,6 +200,7 @@ except KeyboardInterrupt:
 """
 
 
+@pytest.mark.alone
 def test_an_interrupt_ends_the_wait_of_python(serve, stoker):
     stoker_package = pytest.importorskip("stoker")
     server = serve("http")

@@ -1,8 +1,10 @@
 """The Python package over remote data: the same calls, only the path is another."""
 
+import io
 import os
 import subprocess
 import sys
+import tarfile
 import textwrap
 
 import numpy
@@ -57,6 +59,16 @@ def test_a_cache_can_be_given_to_open(remote, tmp_path):
     assert sum(request.sent for request in server.reads(".tar")) == 0
 
 
+def test_data_sets_of_the_same_objects_need_room_for_them_once(remote, tmp_path):
+    server, source = remote("s3")
+    folder = tmp_path / "cache"
+    several = [stoker.open(source, cache=folder, cache_size="8MiB") for _ in range(5)]
+    values(several[0], fields=["npy"])
+    server.forget()
+    values(several[1], fields=["npy"])
+    assert sum(request.sent for request in server.reads(".tar")) == 0
+
+
 def test_a_run_goes_on_where_it_was(remote):
     _, source = remote("http")
     data = stoker.open(source)
@@ -108,3 +120,42 @@ def test_a_child_of_fork_reads_too(place):
         env={**os.environ, **command.environment, "PYTHONFAULTHANDLER": "1"},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
+
+
+def with_table(root):
+    """A lake whose bucket/train has two shards, and metadata.parquet that tells odd from even."""
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    folder = root / "bucket" / "train"
+    folder.mkdir(parents=True)
+    for shard in range(2):
+        with tarfile.open(folder / f"shard-000{shard}.tar", "w") as file:
+            for number in range(5 * shard, 5 * shard + 5):
+                member = tarfile.TarInfo(f"{number}.cls")
+                member.size = 1
+                file.addfile(member, io.BytesIO(b"%d" % number))
+    keys = [str(number) for number in range(10)]
+    table = pyarrow.table({"key": keys, "odd": [number % 2 == 1 for number in range(10)]})
+    parquet.write_table(table, folder / "metadata.parquet")
+
+
+@pytest.mark.parametrize("kind", ["http", "s3", "abfss", "gs"])
+def test_a_filter_finds_the_table_beside_the_data(remote, tmp_path, kind):
+    with_table(tmp_path / "lake")
+    server, source = remote(kind, root=tmp_path / "lake")
+    if kind == "http":
+        sources = [source.replace("{0000..0002}", "{0000..0001}")]
+    else:
+        sources = [source, f"{source}/", f"{source}/*.tar", f"{source}/shard-{{0000..0001}}.tar"]
+    for name in sources:
+        data = stoker.open(name)
+        assert data.filter(lambda row: row["odd"]).keys() == ["1", "3", "5", "7", "9"], name
+    table = f"{server.url}/bucket/train" if kind == "http" else source
+    kept = data.filter(lambda row: row["odd"], metadata=f"{table}/metadata.parquet")
+    assert len(kept) == 5
+
+
+def test_a_filter_without_a_table_says_where_it_looked(remote):
+    _, source = remote("s3")
+    with pytest.raises(FileNotFoundError, match=f"{source}/metadata.parquet"):
+        stoker.open(source).filter(lambda row: True)

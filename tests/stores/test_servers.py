@@ -15,7 +15,7 @@ SHARD = "bucket/train/shard-0000.tar"
 
 
 def get(url, **headers):
-    request = urllib.request.Request(url, headers=headers)
+    request = url if not isinstance(url, str) else urllib.request.Request(url, headers=headers)
     try:
         with urllib.request.urlopen(request, timeout=10) as answer:
             return answer.status, answer.headers, answer.read()
@@ -112,6 +112,21 @@ def test_amazon_s_own_client_can_upload(serve):
     small = TransferConfig(multipart_threshold=1 << 20, multipart_chunksize=5 << 20)
     client.upload_fileobj(io.BytesIO(data), "out", "large", Config=small)
     assert server.objects.made["out/large"].body == data
+
+
+def test_a_body_that_is_not_what_its_hash_says_is_refused(serve):
+    server = serve("s3", object_lock=True)
+    hashes = {
+        None: (400, b"InvalidRequest"),
+        "XUFAKrxLKna5cZ2REBfFkg==": (200, b""),  # of "hello"
+        "1B2M2Y8AsgTpgAmY7PhCfg==": (400, b"BadDigest"),  # of nothing
+    }
+    for told, (status, code) in hashes.items():
+        request = urllib.request.Request(
+            f"{server.url}/out/a", b"hello", {"Content-MD5": told} if told else {}, method="PUT"
+        )
+        found, _, body = get(request)
+        assert (found, code in body) == (status, True)
 
 
 def test_azure_s_own_client_is_let_in_with_the_right_key_only(serve, lake):

@@ -1,5 +1,8 @@
 """`stoker pack -o s3://...`: there whole, or not at all; and an index beside the data."""
 
+import base64
+import hashlib
+
 import pytest
 from store_runs import ACCOUNT
 
@@ -58,6 +61,66 @@ def test_a_large_shard_goes_up_in_parts(place, tmp_path, kind, target):
     ]  # fmt: skip
     assert len(parts) > 1 and server.objects.made[name].size > 24_000_000
     assert stoker.digest(target) == stoker.digest(tmp_path / "large")
+
+
+LOCKED = pytest.mark.parametrize(
+    ("kind", "target"), [("s3", "s3://out/packed"), ("gs", "gs://out/packed")]
+)
+
+
+def large(stoker, tmp_path, shape=1_000_000):
+    """A data set whose one shard goes up in two parts, unless its tensors are small."""
+    stoker(
+        *("gen", "tensors", "-o", tmp_path / "large", "--shards", 1, "--samples", 9),
+        *("--shape", shape, "--dtype", "u8"),
+    )
+    return tmp_path / "large", ("--to", "tar", "--shard-size", "1GiB")
+
+
+@LOCKED
+def test_a_bucket_with_object_lock_takes_uploads(place, tmp_path, kind, target):
+    server, stoker, _ = place(kind, object_lock=True)
+    local, how = large(stoker, tmp_path)
+    stoker("pack", local, "-o", target, *how)
+    puts = [r for r in server.requests if r.method == "PUT"]
+    for request in puts:
+        right = base64.b64encode(hashlib.md5(request.body).digest()).decode()
+        assert request.header("Content-MD5") == right
+    assert sum("partNumber=" in r.target for r in puts) == 2
+    assert any("partNumber=" not in r.target for r in puts)  # the notes
+    assert stoker.digest(target) == stoker.digest(local)
+
+
+@LOCKED
+def test_what_is_damaged_on_its_way_there_is_sent_again(place, tmp_path, kind, target):
+    server, stoker, _ = place(kind)
+    server.keys = {}  # a signature's own hash would find it too
+    local, how = large(stoker, tmp_path)
+    told = []
+
+    def damage(request):
+        told.append(request.header("Content-MD5"))
+        request.body = request.body[:-1] + bytes([request.body[-1] ^ 1])
+
+    server.fault("call", "*.tar", method="PUT", query="partNumber=2", call=damage, times=2)
+    stoker("pack", local, "-o", target, *how)
+    again = [r for r in server.requests if r.method == "PUT" and "partNumber=2" in r.target]
+    assert [r.header("Content-MD5") for r in again] == [told[0]] * 3
+    assert stoker.digest(target) == stoker.digest(local)
+
+
+@LOCKED
+def test_what_is_always_damaged_on_its_way_is_told_and_not_there(place, tmp_path, kind, target):
+    server, stoker, _ = place(kind)
+    server.keys = {}
+    local, how = large(stoker, tmp_path, shape=10)
+
+    def damage(request):
+        request.body = b"?" + request.body[1:]
+
+    server.fault("call", "*.tar", method="PUT", call=damage)
+    done = stoker("pack", local, "-o", target, *how, "--timeout", 2, status=1)
+    assert "BadDigest" in done.stderr and names(server) == []
 
 
 def test_moto_takes_uploads(moto, stoker, lake):
