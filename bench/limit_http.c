@@ -6,11 +6,11 @@
  *
  * RANGES is a text file with a line "offset length URL" for each; length 0 asks for all of it. The
  * order is drawn anew for each pass, or is the stored one. One thread, keep-alive connections,
- * receive buffers of 128 KiB each; by curl_multi_poll or, the quicker way, by epoll and
- * curl_multi_socket_action. STOKER_CA: certificates to trust. With a ring each range goes to the
- * next place of so much memory, as in a loader that reads ahead; else to one of IN_FLIGHT places,
- * which may all lie in the processor's cache. Prints one JSON object; cpu_s_per_gb is of this
- * process alone. */
+ * receive buffers of 64 KiB each (larger ones fall out of the caches before they are copied); by
+ * curl_multi_poll or, the quicker way, by epoll and curl_multi_socket_action. STOKER_CA:
+ * certificates to trust. With a ring each range goes to the next place of so much memory, as in a
+ * loader that reads ahead; else to one of IN_FLIGHT places, which may all lie in the processor's
+ * cache. Prints one JSON object; cpu_s_per_gb is of this process alone. */
 #include <curl/curl.h>
 #include <stdint.h>
 #include <sys/epoll.h>
@@ -290,7 +290,7 @@ int main(int argc, char **argv)
                         "[ring MIB] [buffer KIB] [header LINE]...\n");
         return 2;
     }
-    static struct client client = {.buffer = 128 << 10};
+    static struct client client = {.buffer = 64 << 10};
     int by_epoll = 1;
     for (int i = 4; i < argc; i++) {
         by_epoll = strcmp(argv[i], "poll") == 0 ? 0 : by_epoll;

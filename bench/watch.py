@@ -41,7 +41,8 @@ class Watched(measure.Side):
 
 def _run(command):
     """What it printed, and the largest resident size of the process itself."""
-    env = dict(os.environ, PYTHONPATH=str(measure.ROOT), OMP_NUM_THREADS="1")
+    places = [str(measure.ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    env = dict(os.environ, PYTHONPATH=os.pathsep.join(places), OMP_NUM_THREADS="1")
     child = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env
     )
@@ -81,10 +82,10 @@ def _watching(run):
 
 def run(options):
     device = _device()
-    data = _pictures(options.quick, device)
-    epochs = 2 if options.quick else 6
+    data = _pictures(options.quick)
+    epochs = 2 if options.quick else 6 if device == "cpu" else 30
     scripts = {
-        "slow": _example(data, "slow", device, 2 if options.quick else 3),
+        "slow": _example(data, "slow", device, 3 if device == "cpu" and not options.quick else 2),
         "stoker": _example(data, "stoker", device, epochs),
         "cnn3d": measure.python("bench.watch_loops", "cnn3d", "--device", device),
         "tiny": measure.python("bench.watch_loops", "tiny", "--device", device),
@@ -138,11 +139,11 @@ def _device():
     return "cuda" if torch.cuda.is_available() else "cpu"
 
 
-def _pictures(quick, device):
+def _pictures(quick):
     sys.path.insert(0, str(EXAMPLE))
     from gen import generate
 
-    scale = "tiny" if quick else "full" if device == "cuda" else "small"
+    scale = "tiny" if quick else "small"
     data = Path(os.environ.get("STOKER_BENCH_DATA", measure.ROOT / "data")) / f"bottleneck-{scale}"
     data.mkdir(parents=True, exist_ok=True)
     return generate(data, scale)

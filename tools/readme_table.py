@@ -88,6 +88,24 @@ TRAINING = {
 }
 
 
+STORES = {
+    "libcurl": "HTTP, nginx: a plain libcurl client in C, its best run",
+    "http": "HTTP, nginx: **Stoker**, tar shards",
+    "webdataset": "HTTP, nginx: WebDataset, `pipe:curl`",
+    "s3": "S3, nginx: **Stoker**, tar shards",
+    "boto3": "S3, nginx: boto3, an object a sample",
+    "s3fs": "S3, nginx: s3fs, an object a sample",
+    "mosaic": "S3, nginx: Mosaic Streaming, MDS shards",
+    "litdata": "S3, nginx: LitData, its chunks",
+    "azure": "Azurite: **Stoker**, tar shards",
+    "azure_sdk": "Azurite: azure-storage-blob, an object a sample",
+    "latency20": "**Stoker**, a server that answers after 20 ms",
+    "halfcache": "**Stoker**, half of it in the cache",
+    "cached": "**Stoker**, all of it in the cache",
+    "local": "**Stoker**, the same shards as files",
+}
+
+
 def file_of(name):
     """Below the root: results/bench-NAME.json, or results/gpu/NAME.json."""
     return f"results/{name}.json" if "/" in name else f"results/bench-{name}.json"
@@ -422,6 +440,42 @@ def render_video(result):
     )
 
 
+# --- stores --------------------------------------------------------------------------------------
+
+
+def stores_line(row):
+    name = STORES[row["name"]]
+    if row.get("value") is None:
+        return f"| {name} | not measured | | | |"
+    cpu = row.get("cpu_s_per_gb")
+    cells = [
+        name,
+        f"{row['value'] / 1e9:.2f} GB/s",
+        spread(row),
+        f"{cpu:.2f} s" if cpu else "",
+        f"{row['peak_rss'] / 2**20:,.0f} MiB" if row.get("peak_rss") else "",
+    ]
+    return f"| {' | '.join(cells)} |"
+
+
+def render_stores(result):
+    machine, workload = result["machine"], result["workload"]
+    rows = {row["name"]: row for row in result["rows"]}
+    return "\n".join(
+        [
+            "| way | median | runs, GB/s | CPU time of a GB | peak memory |",
+            "|---|--:|--:|--:|--:|",
+            *(stores_line(rows[name]) for name in STORES if name in rows),
+            "",
+            f"{workload['samples']:,} samples of 1.2 MB, shuffled, batches of "
+            f"{workload['batch_size']}, servers and clients on the same {machine['cores']} cores "
+            f"({machine['cpu']}), loopback; peers at their best number of workers or threads. "
+            "Yours: `make bench-stores`.",
+            "",
+        ]
+    )
+
+
 # --- training on a GPU ---------------------------------------------------------------------------
 
 
@@ -478,6 +532,7 @@ TABLES = [
     (README, "jpeg", render_jpeg),
     (README, "audio", render_audio),
     (README, "video", render_video),
+    (README, "stores", render_stores),
     (README, "gpu/training", render_training),
     (SERIES, "windows", render_windows),
     (SERIES, "pack", render_pack),

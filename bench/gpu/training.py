@@ -71,6 +71,12 @@ def _cnn_sides(path, thwc, seconds):
             "stored THWC, made CTHW by Stoker on the device",
         ),
         side(
+            "copied_bound",
+            lambda s: sides.copied_bound(path, s),
+            seconds,
+            "the bound, and a copy of each batch within the device beside the step before it",
+        ),
+        side(
             "loaded_bound",
             lambda s: sides.loaded_bound(path, s),
             seconds / 2,
@@ -135,9 +141,9 @@ def _add_busy(rows, all_sides):
 
 
 def ratios(rows):
-    found = measure.ratios(
-        list(rows.values()), [("stoker", "bound"), ("resident", "bound"), ("loaded_bound", "bound")]
-    )
+    pairs = [("stoker", "bound"), ("resident", "bound"), ("loaded_bound", "bound")]
+    pairs += [("copied_bound", "bound"), ("resident", "copied_bound")]
+    found = measure.ratios(list(rows.values()), pairs)
     peers = [rows[name]["value"] for name in PEERS if name in rows and rows[name]["value"]]
     if peers and rows["stoker"]["value"]:
         found["stoker/best_dataloader"] = rows["stoker"]["value"] / max(peers)

@@ -3,6 +3,7 @@
 import contextlib
 import glob
 import io
+import itertools
 import os
 import random
 import tarfile
@@ -64,6 +65,39 @@ def bound(path, seconds, watch=None, eager=False):
     with _open(path) as loader:
         kept = _kept_batches(loader, training, "npy", "cls")
     return _train(_replay(kept), training, seconds, watch=watch)
+
+
+def copied_bound(path, seconds):
+    """What no loader that gathers batches on the device can pass: the bound, and beside each step a
+    plain copy of the next batch within the device, in another stream."""
+    training = models.cnn(loop.DEVICE)
+    with _open(path) as loader:
+        kept = _kept_batches(loader, training, "npy", "cls")
+    return _train(_copies(kept), training, seconds)
+
+
+def _copies(kept, turns=3):
+    slots = [tuple(torch.empty_like(value) for value in kept[0]) for _ in range(turns)]
+    used = [None] * turns
+    stream = torch.cuda.Stream()
+
+    def copy(number):
+        with torch.cuda.stream(stream):
+            if used[number % turns]:
+                stream.wait_event(used[number % turns])
+            values = kept[number % len(kept)]
+            for place, value in zip(slots[number % turns], values, strict=True):
+                place.copy_(value, non_blocking=True)
+            return stream.record_event()
+
+    stream.wait_stream(torch.cuda.current_stream())
+    ready = copy(0)
+    for number in itertools.count():
+        following = copy(number + 1)
+        torch.cuda.current_stream().wait_event(ready)
+        yield slots[number % turns]
+        used[number % turns] = torch.cuda.current_stream().record_event()
+        ready = following
 
 
 def loaded_bound(path, seconds):
