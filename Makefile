@@ -51,15 +51,16 @@ test-tsan: build/tsan/build.ninja ## C unit tests of what has threads under the 
 
 test-fuzz: build/fuzz/build.ninja ## fuzz targets for FUZZ_SECONDS each (10)
 	@$(BUILD) build/fuzz -j $(JOBS) --target tests_fuzz
-	@$(FIXED) tools/fuzz.sh build/fuzz $(FUZZ_SECONDS)
+	@$(FIXED) tools/fuzz.sh build/fuzz $(FUZZ_SECONDS) $(JOBS)
 
 test-python: setup all ## tests of the command, the package and the installed tree
-	@failed=0; for folder in cli python truth install; do \
+	@failed=0; tools/pytest.sh tests/cli tests/python || failed=1; \
+	for folder in truth install; do \
 	    echo "pytest tests/$$folder"; $(PYTHON) -m pytest -q tests/$$folder || failed=1; \
 	done; exit $$failed
 
 test-stores: setup all ## tests of remote data against servers on loopback, faults and all
-	@$(PYTHON) -m pytest -q tests/stores
+	@tools/pytest.sh tests/stores
 
 fuzz: FUZZ_SECONDS = 300
 fuzz: test-fuzz ## fuzz targets for five minutes each

@@ -11,6 +11,9 @@ option(STOKER_WERROR "warnings are errors" OFF)
 set(STOKER_SANITIZE "" CACHE STRING "what -fsanitize= is given: address,undefined or thread")
 set(CMAKE_C_FLAGS_RELEASE "-O2 -g1")
 set(CMAKE_C_FLAGS_DEBUG "-O0 -g3")
+if(STOKER_SANITIZE)
+    set(CMAKE_C_FLAGS_DEBUG "-O0 -g1") # a report wants lines, no variables
+endif()
 
 add_library(stoker_flags INTERFACE)
 target_compile_definitions(stoker_flags INTERFACE _GNU_SOURCE _FILE_OFFSET_BITS=64)
@@ -28,10 +31,10 @@ endif()
 
 # Inlining across files, in release. The objects are fat: they hold machine code too, so that whoever
 # links without it (the unit tests) can. Clang 14 has no fat objects and goes without.
-set(STOKER_LTO OFF)
-if(CMAKE_BUILD_TYPE STREQUAL "Release" AND CMAKE_C_COMPILER_ID STREQUAL "GNU"
-   AND NOT STOKER_SANITIZE)
-    set(STOKER_LTO ON)
+option(STOKER_LTO "inline across files (GCC, release)" ON)
+if(NOT CMAKE_BUILD_TYPE STREQUAL "Release" OR NOT CMAKE_C_COMPILER_ID STREQUAL "GNU"
+   OR STOKER_SANITIZE)
+    set(STOKER_LTO OFF)
 endif()
 add_library(stoker_linked INTERFACE)
 target_link_libraries(stoker_linked INTERFACE stoker_flags)
