@@ -61,9 +61,9 @@ def dali(data):
     os.rename(f"{data}/dali.part", f"{data}/dali")
 
 
-OUTPUTS = {"mosaic": "mds", "litdata": "litdata", "dali": "dali"}
+FORMS = {"mosaic": "mds", "litdata": "litdata", "dali": "dali"}
 
 if __name__ == "__main__":
     peer, where = sys.argv[1:]
-    shutil.rmtree(f"{where}/{OUTPUTS[peer]}.part", ignore_errors=True)
+    shutil.rmtree(f"{where}/{FORMS[peer]}.part", ignore_errors=True)
     {"mosaic": mosaic, "litdata": litdata, "dali": dali}[peer](where)

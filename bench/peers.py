@@ -1,6 +1,7 @@
 """The venv of the peers. Made on first use; a peer that will not install is told, not fatal."""
 
 import functools
+import re
 import subprocess
 import sys
 
@@ -11,6 +12,7 @@ PYTHON = VENV / "bin" / "python"
 TORCH = "torch==2.13.0"
 
 # package -> names to try, in order: the first that installs and imports is kept
+# boto3 and s3fs share a botocore: asked for together, they get one that suits both.
 PACKAGES = {
     "webdataset": ["webdataset"],
     "streaming": ["mosaicml-streaming"],
@@ -28,8 +30,8 @@ PACKAGES = {
     "av": ["av"],
     "decord": ["decord"],
     "torchcodec": ["torchcodec", "torchcodec==0.11.1"],
-    "s3fs": ["s3fs"],
-    "boto3": ["boto3"],
+    "s3fs": ["s3fs boto3"],
+    "boto3": ["boto3 s3fs"],
     "azure.storage.blob": ["azure-storage-blob"],
 }
 
@@ -63,7 +65,7 @@ def missing(module):
 
 
 def version(module):
-    names = [package.partition("==")[0] for package in PACKAGES.get(module, [module])]
+    names = [re.split("[= ]", package)[0] for package in PACKAGES.get(module, [module])]
     code = (
         f"import importlib.metadata as m; print(next((p + ' ' + m.version(p) for p in {names!r} "
         f"if any(d.metadata['Name'] == p for d in m.distributions())), ''))"
@@ -90,8 +92,8 @@ def _imports(module):
 
 
 def _pip(package):
-    """Installs one package with torch held where it is. None, or the reason."""
-    arguments = [package] if package == TORCH else [TORCH, package]
+    """Installs a package with torch held where it is. None, or the reason."""
+    arguments = [package] if package == TORCH else [TORCH, *package.split()]
     status, words = _run([PYTHON, "-m", "pip", "install", "--quiet", *arguments])
     return f"pip install {package}: {words.splitlines()[-1][:200]}" if status else None
 

@@ -39,11 +39,11 @@ def _command(module, name, data, variant, threads, seconds, **more):
     return measure.python(module, name, data, *words, **more)
 
 
-def make_form(form, data):
+def make_form(form, data, writer=media_data):
     """Writes the form of the samples that a peer wants. None, or why it cannot."""
-    if form is None or (data / media_data.FORMS[form]).exists():
+    if form is None or (data / writer.FORMS[form]).exists():
         return None
     print(f"  writing the samples as {form}", flush=True)
-    command = measure.python("bench.media_data", form, str(data), interpreter=str(peers.PYTHON))
+    command = measure.python(writer.__name__, form, str(data), interpreter=str(peers.PYTHON))
     done = subprocess.run(command, cwd=measure.ROOT, capture_output=True, text=True)
     return (done.stderr.strip().splitlines() or ["?"])[-1][:300] if done.returncode else None

@@ -15,7 +15,8 @@ import subprocess
 import sys
 import tempfile
 
-from bench import limits, machine, measure, peers, shards
+from bench import convert, limits, machine, measure, peers, shards
+from bench.sides import make_form
 
 sys.path.insert(0, str(measure.ROOT / "tests"))
 
@@ -187,18 +188,17 @@ class _Bench:
         self._ratio("s3/boto3", "s3", "boto3", "libcurl")
 
     def _peers_with_forms(self, bucket, environment):
-        """Mosaic and LitData, where `bench tensors` has written their forms of the data."""
-        sides = []
-        for name, module, form in ("mosaic", "streaming", "mds"), ("litdata", "litdata", "litdata"):
-            if not (self.data / form).exists():
-                why = f"its form of the data is not there: make bench-tensors writes {form}"
-                sides.append(measure.Side(name, [], "", missing=why))
-                continue
+        """Mosaic and LitData."""
+        found = []
+        for name, module in ("mosaic", "streaming"), ("litdata", "litdata"):
             words = "its own shards, downloaded to the disk each epoch"
-            sides.append(
-                self._peer(name, name, module, f"{bucket}/{form}", words, (0, 2), environment)
-            )
-        return sides
+            why = peers.missing(module) or make_form(name, self.data, convert)
+            if why:
+                found.append(measure.Side(name, [], words, missing=why))
+                continue
+            source = f"{bucket}/{convert.FORMS[name]}"
+            found.append(self._peer(name, name, module, source, words, (0, 2), environment))
+        return found
 
     def azure(self):
         """A part of the data: Azurite takes and gives slowly."""

@@ -1,8 +1,7 @@
 """tensors: 1,000 f16 tensors in 10 tar shards, shuffled, batches of 32, page cache warm."""
 
-import subprocess
-
-from bench import limits, machine, measure, peers, shards
+from bench import convert, limits, machine, measure, peers, shards
+from bench.sides import make_form
 
 BATCH_BYTES = 32 * 3 * 16 * 112 * 112 * 2
 LOOP = "every side: one contiguous tensor a batch, one byte of each 4 KiB page read by the consumer"
@@ -16,7 +15,6 @@ PEERS = {
     "dali_tar": ("nvidia.dali", "dali", (1, 2, 4), "index files, buffer of 100 samples"),
     "dali_npy": ("nvidia.dali", None, (1, 2, 4), "files shuffled each epoch; no labels"),
 }
-FORM_FOLDERS = {"mosaic": "mds", "litdata": "litdata", "dali": "dali"}
 
 
 def run(options):
@@ -74,12 +72,7 @@ def _stoker_side(name, data, seconds, note):
 def _peer_side(name, data, options, seconds):
     """The peer with the number of workers that suits it best here."""
     module, form, workers, note = PEERS[name]
-    why = peers.missing(module)
-    if why is None and form and not (data / FORM_FOLDERS[form]).exists():
-        print(f"  writing the samples for {name}", flush=True)
-        command = measure.python("bench.convert", form, str(data), interpreter=str(peers.PYTHON))
-        done = subprocess.run(command, cwd=measure.ROOT, capture_output=True, text=True)
-        why = done.stderr.strip().splitlines()[-1] if done.returncode else None
+    why = peers.missing(module) or make_form(form, data, convert)
     if why:
         return measure.Side(name, [], note, missing=why)
     version = peers.version(module)
