@@ -71,3 +71,11 @@ static void plain_down(const uint8_t *from, int64_t stride, int32_t height,
 }
 
 const struct image_passes image_passes_plain = {plain_across, plain_down};
+
+const struct image_passes *image_passes_best(void)
+{
+    const struct image_passes *best = image_passes_vnni();
+    if (!best)
+        best = image_passes_avx2();
+    return best ? best : &image_passes_plain;
+}

@@ -2,7 +2,7 @@
  * Owns: nothing.   Threads: any.   Errors: none.
  * Not here: tables (image_coefficients.h), the order of passes (image_resample.h).
  *
- * Both sets give the same bytes: sums are whole numbers and exact. */
+ * All sets give the same bytes: sums are whole numbers and exact. */
 #ifndef TRANSFORM_IMAGE_PASSES_H
 #define TRANSFORM_IMAGE_PASSES_H
 
@@ -30,6 +30,9 @@ struct image_passes {
 };
 
 extern const struct image_passes image_passes_plain;
+/* NULL: this processor has no such vectors. */
+const struct image_passes *image_passes_avx2(void);
+const struct image_passes *image_passes_vnni(void);
 /* The fastest that this processor has. */
 const struct image_passes *image_passes_best(void);
 
