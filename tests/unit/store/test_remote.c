@@ -48,20 +48,6 @@ static void servers_that_fail_now_and_then_change_nothing(void **state)
     remote_free(fixture);
 }
 
-struct reader {
-    struct remote_fixture *fixture;
-    uint64_t key;
-};
-
-static void *read_many(void *user)
-{
-    struct reader *reader = user;
-    struct store_queue *queue = remote_queue_of(reader->fixture, 8);
-    run_jobs(reader->fixture, queue, reader->key, 25, -1);
-    store_queue_close(queue);
-    return NULL;
-}
-
 static void queues_of_several_threads_share_a_store(void **state)
 {
     struct remote_fixture *fixture = remote_new(is_cached(state));
@@ -70,7 +56,7 @@ static void queues_of_several_threads_share_a_store(void **state)
     if (is_cached(state))
         store_buffers(fixture->store, 1); /* so few that they wait for each other */
     for (uint64_t i = 0; i < 4; i++) {
-        readers[i] = (struct reader){fixture, i / 2}; /* two of them read the same */
+        readers[i] = (struct reader){fixture, i / 2, 25}; /* two of them read the same */
         assert_int_equal(pthread_create(&threads[i], NULL, read_many, &readers[i]), 0);
     }
     for (int i = 0; i < 4; i++)

@@ -130,20 +130,6 @@ static void a_stretch_on_its_way_can_be_left(void **state)
     remote_free(fixture);
 }
 
-struct reader {
-    struct remote_fixture *fixture;
-    uint64_t key;
-};
-
-static void *read_many(void *user)
-{
-    struct reader *reader = user;
-    struct store_queue *queue = remote_queue_of(reader->fixture, 8);
-    run_jobs(reader->fixture, queue, reader->key, 40, -1);
-    store_queue_close(queue);
-    return NULL;
-}
-
 static void stretches_that_come_while_others_read_change_nothing(void **state)
 {
     (void)state;
@@ -152,7 +138,7 @@ static void stretches_that_come_while_others_read_change_nothing(void **state)
     struct reader readers[3];
     struct store_stretch *held[100];
     for (uint64_t i = 0; i < 3; i++) {
-        readers[i] = (struct reader){fixture, i};
+        readers[i] = (struct reader){fixture, i, 40};
         assert_int_equal(pthread_create(&threads[i], NULL, read_many, &readers[i]), 0);
     }
     for (uint64_t i = 0; i < 100; i++) {
