@@ -204,7 +204,7 @@ TESTING stk_status read_one(struct store_queue *queue, struct job *job)
 }
 
 /* A thread with a queue of its own: so many jobs. */
-struct reader {
+struct remote_reader {
     struct remote_fixture *fixture;
     uint64_t key;
     uint32_t jobs;
@@ -212,7 +212,7 @@ struct reader {
 
 TESTING void *read_many(void *user)
 {
-    struct reader *reader = user;
+    struct remote_reader *reader = user;
     struct store_queue *queue = remote_queue_of(reader->fixture, 8);
     run_jobs(reader->fixture, queue, reader->key, reader->jobs, -1);
     store_queue_close(queue);

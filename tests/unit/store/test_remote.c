@@ -52,11 +52,11 @@ static void queues_of_several_threads_share_a_store(void **state)
 {
     struct remote_fixture *fixture = remote_new(is_cached(state));
     pthread_t threads[4];
-    struct reader readers[4];
+    struct remote_reader readers[4];
     if (is_cached(state))
         store_buffers(fixture->store, 1); /* so few that they wait for each other */
     for (uint64_t i = 0; i < 4; i++) {
-        readers[i] = (struct reader){fixture, i / 2, 25}; /* two of them read the same */
+        readers[i] = (struct remote_reader){fixture, i / 2, 25}; /* two of them read the same */
         assert_int_equal(pthread_create(&threads[i], NULL, read_many, &readers[i]), 0);
     }
     for (int i = 0; i < 4; i++)

@@ -135,10 +135,10 @@ static void stretches_that_come_while_others_read_change_nothing(void **state)
     (void)state;
     struct remote_fixture *fixture = remote_new(0);
     pthread_t threads[3];
-    struct reader readers[3];
+    struct remote_reader readers[3];
     struct store_stretch *held[100];
     for (uint64_t i = 0; i < 3; i++) {
-        readers[i] = (struct reader){fixture, i, 40};
+        readers[i] = (struct remote_reader){fixture, i, 40};
         assert_int_equal(pthread_create(&threads[i], NULL, read_many, &readers[i]), 0);
     }
     for (uint64_t i = 0; i < 100; i++) {
