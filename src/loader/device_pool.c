@@ -22,6 +22,7 @@ struct device_pool {
     uint32_t holders;         /* under lock: the loader, and each slot outside the free list */
     int closed;               /* under lock */
     int news;                 /* under lock: since the last wait a take may succeed that did not */
+    int in_use;               /* under lock: the last take failed for the device's work alone */
     struct gpu *gpu;
     struct stk_dataset *dataset; /* batches name its fields */
     struct budget budget, caller;
@@ -183,15 +184,19 @@ static int slot_is_over(const struct device_slot *slot)
 }
 
 /* Under lock: the one that was given back first of those that are large enough, but not wastefully
- * so. A caller that runs ahead of the device gives slots back long before its work on them is done:
- * the last one is the one to wait for longest, and with few of them every copy would wait for the
- * step before it. */
-static struct device_slot *pool_find(struct device_pool *pool, uint64_t size)
+ * so, and that the device is done with. *in_use: there are some that it is not done with: a caller
+ * that runs ahead of the device gives slots back long before its work on them is over. */
+static struct device_slot *pool_find(struct device_pool *pool, uint64_t size, int *in_use)
 {
-    struct device_slot *slot = pool->free;
-    while (slot && (slot->size < size || slot->size / 2 > size))
-        slot = slot->next;
-    return slot;
+    *in_use = 0;
+    for (struct device_slot *slot = pool->free; slot; slot = slot->next) {
+        if (slot->size < size || slot->size / 2 > size)
+            continue;
+        if (slot_is_over(slot))
+            return slot;
+        *in_use = 1;
+    }
+    return NULL;
 }
 
 /* Records an event in each stream that used the slot. 0: not while one of them is captured. */
@@ -254,18 +259,15 @@ static stk_status pool_make(struct device_pool *pool, uint64_t size, int anyway,
     return status;
 }
 
-/* Under lock: one more, beside those that are free. 0: there is no room, *out is as it was. */
-static int pool_add(struct device_pool *pool, uint64_t size, struct device_slot **out)
+/* Under lock: one more, beside those that are free but in use; NULL: there is no room. */
+static struct device_slot *pool_add(struct device_pool *pool, uint64_t size)
 {
-    struct device_slot *slot;
-    if (!budget_try(&pool->budget, size))
-        return 0;
-    if (slot_new(&slot, pool, size, NULL)) {
+    struct device_slot *slot = NULL;
+    if (pool->made >= POOL_TURNS || !budget_try(&pool->budget, size))
+        return NULL;
+    if (slot_new(&slot, pool, size, NULL))
         budget_give(&pool->budget, size);
-        return 0;
-    }
-    *out = slot;
-    return 1;
+    return slot;
 }
 
 static stk_status slot_host(struct device_slot *slot, uint64_t size, struct stk_error *err)
@@ -284,11 +286,14 @@ stk_status device_pool_take(struct device_pool *pool, uint64_t size, uint64_t ho
     stk_status status = STK_OK;
     pthread_mutex_lock(&pool->lock);
     pool_catch_up(pool);
-    struct device_slot *slot = pool_find(pool, size);
-    if (slot && (pool->made >= POOL_TURNS || slot_is_over(slot) || !pool_add(pool, size, &slot))) {
+    struct device_slot *slot = pool_find(pool, size, &pool->in_use);
+    if (slot) {
         list_drop(&pool->free, slot);
         pool->free_count--;
-    } else if (!slot) {
+        slot->stream_count = 0;
+    } else if (pool->in_use) {
+        slot = pool_add(pool, size);
+    } else {
         status = pool_make(pool, size, anyway, &slot, err);
     }
     if (slot) {
@@ -299,18 +304,6 @@ stk_status device_pool_take(struct device_pool *pool, uint64_t size, uint64_t ho
     if (status && slot)
         device_pool_give(slot);
     *out = status ? NULL : slot;
-    return status;
-}
-
-stk_status device_pool_follow(struct device_slot *slot, struct gpu_stream *stream,
-                              struct stk_error *err)
-{
-    struct gpu *gpu = slot->pool->gpu;
-    stk_status status = gpu_event_follow(gpu, stream, slot->ready, err);
-    for (uint32_t i = 0; i < slot->stream_count && !status; i++)
-        status = gpu_event_follow(gpu, stream, slot->uses[i], err);
-    if (!status) /* else whoever comes next has to wait for them all */
-        slot->stream_count = 0;
     return status;
 }
 
@@ -340,9 +333,11 @@ void device_pool_hand_over(struct device_slot *slot)
 
 void device_pool_wait(struct device_pool *pool, int64_t ns)
 {
+    pthread_mutex_lock(&pool->lock);
+    if (pool->in_use && ns > DEVICE_LOOK_NS)
+        ns = DEVICE_LOOK_NS;
     int64_t until = clock_now() + ns;
     struct timespec deadline = {.tv_sec = until / 1000000000, .tv_nsec = until % 1000000000};
-    pthread_mutex_lock(&pool->lock);
     if (!pool->news)
         pthread_cond_timedwait(&pool->returned, &pool->lock, &deadline);
     pool->news = 0;

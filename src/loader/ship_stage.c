@@ -12,7 +12,6 @@
 #include "pipeline/device_half.h"
 #include "work/cores.h"
 
-#define LOOK_NS 100000   /* while copies run: how often to look whether boxes can go back */
 #define WAIT_NS 10000000 /* a wait for the caller is looked at this often */
 
 /* --- what is in the box ----------------------------------------------------------------------- */
@@ -114,7 +113,7 @@ static stk_status take_room(struct ship *ship, struct load *load, struct stk_err
             return status;
         return_boxes(ship, 0);
         if (!first)
-            device_pool_wait(ship->pool, ship->copying_count ? LOOK_NS : WAIT_NS);
+            device_pool_wait(ship->pool, ship->copying_count ? DEVICE_LOOK_NS : WAIT_NS);
         first = 0;
     }
     return STK_CANCELLED;
@@ -142,7 +141,7 @@ static stk_status take_landing(struct ship *ship, struct load *load, struct stk_
 static stk_status send_all(struct ship *ship, const struct load *load, struct stk_error *err)
 {
     const struct parcel *parcel = &ship->parcel;
-    stk_status status = device_pool_follow(load->to, ship->copy, err);
+    stk_status status = STK_OK;
     for (uint32_t i = 0; i < parcel->passage_count && !status; i++) {
         const struct passage *passage = &parcel->passages[i];
         gpu_address base = passage->block == PARCEL_RESULT ? load->to->data : load->landing->data;
@@ -408,7 +407,7 @@ static void wait_filled(struct ship *ship)
         pthread_cond_wait(&loader->filled, &loader->lock);
         return;
     }
-    int64_t until = clock_now() + LOOK_NS;
+    int64_t until = clock_now() + DEVICE_LOOK_NS;
     struct timespec deadline = {.tv_sec = until / 1000000000, .tv_nsec = until % 1000000000};
     pthread_cond_timedwait(&loader->filled, &loader->lock, &deadline);
 }
