@@ -9,6 +9,7 @@
 #define LONG_GAP UINT64_C(1000000) /* shorter ones are not the user's own code */
 #define COPY_WORTH UINT64_C(4096)  /* a synchronisation that waits for so large a copy is its */
 #define OTHERS_LENGTH UINT64_C(1500000000) /* of the longest sample */
+#define OTHERS_LAST 64                     /* samples, among which is the one that ends last */
 #define RAN_MOSTLY 0.5     /* a sample of several things says of one that it ran, or nothing */
 #define OWN_LEAST 0.25     /* of one CPU: processes of the run that need no more stand in no way */
 #define FOREIGN_LEAST 0.15 /* of one CPU: less is noise */
@@ -304,13 +305,31 @@ static int moment_in_model(const struct split_moment *moment)
            moment->spans[SPAN_OPTIMIZER];
 }
 
+/* Up to when the stacks of a process's other threads are known. */
+static uint64_t others_until(const struct time_list *others)
+{
+    uint64_t until = 0;
+    size_t from = others->count > OTHERS_LAST ? others->count - OTHERS_LAST : 0;
+    for (size_t i = from; i < others->count; i++) {
+        const struct host_sample *sample = time_list_at(others, i);
+        until = sample->end > until ? sample->end : until;
+    }
+    return until;
+}
+
 /* The share of a moment that other threads of the process ran, by their stacks; and of that, what
- * they ran in functions that Stoker's Loader calls. */
+ * they ran in functions that Stoker's Loader calls. A thread that ends leaves its last moments
+ * untold: those just before them stand for them. */
 static double others_ran(const struct idle_split *split, uint64_t start, uint64_t end,
                          double *mapped)
 {
     const struct time_list *others = &split->main->others;
     double ran = 0, maps = 0;
+    uint64_t until = others_until(others);
+    if (end > until && end - until < OTHERS_LENGTH && end - start < until) {
+        start = until - (end - start);
+        end = until;
+    }
     for (size_t i = others_from(others, start); i < others->count; i++) {
         const struct host_sample *sample = time_list_at(others, i);
         if (sample->start >= end)

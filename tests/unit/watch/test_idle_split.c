@@ -292,8 +292,9 @@ static void the_users_own_code_on_the_main_thread_transforms(void **state)
 }
 
 /* The loop's thread stands still between kernels; another thread of the process runs so much of the
- * time. */
-static const struct summary_rank *stood_story(struct story **out, double other, uint32_t frame)
+ * time, and tells of it in so many steps. */
+static const struct summary_rank *stood_for(struct story **out, double other, uint32_t frame,
+                                            uint64_t steps)
 {
     struct story *story = *out = story_begin();
     story_frame(story, MAIN, 1, 0, "train", "/data/user/train.py", 80);
@@ -309,10 +310,16 @@ static const struct summary_rank *stood_story(struct story **out, double other, 
                                        .kind = SAMPLE_OTHER,
                                        .frame = frame};
         story_sample(story, MAIN, at, at + PERIOD, 1, 0);
-        story_record(story, MAIN, sample.time, sample.time, &sample);
+        if (i < steps)
+            story_record(story, MAIN, sample.time, sample.time, &sample);
     }
     bare_steps(story);
     return story_end(story);
+}
+
+static const struct summary_rank *stood_story(struct story **out, double other, uint32_t frame)
+{
+    return stood_for(out, other, frame, STEPS);
 }
 
 static void a_loop_that_stands_while_another_thread_runs_waits_for_the_interpreter(void **state)
@@ -331,6 +338,17 @@ static void a_loop_that_stands_while_nobody_runs_waits_for_something_else(void *
     struct story *story;
     const struct summary_rank *rank = stood_story(&story, 0, 1);
     expect(rank, CAUSE_GIL, 0);
+    expect(rank, CAUSE_OTHER, STEPS * WAIT);
+    story_free(story);
+}
+
+static void what_a_thread_did_last_it_did_to_its_end(void **state)
+{
+    (void)state;
+    struct story *story;
+    expect(stood_for(&story, 1, 1, STEPS - 3), CAUSE_GIL, STEPS * WAIT);
+    story_free(story);
+    const struct summary_rank *rank = stood_for(&story, 0, 1, STEPS - 3);
     expect(rank, CAUSE_OTHER, STEPS * WAIT);
     story_free(story);
 }
@@ -638,6 +656,7 @@ int main(void)
         cmocka_unit_test(the_users_own_code_on_the_main_thread_transforms),
         cmocka_unit_test(a_loop_that_stands_while_another_thread_runs_waits_for_the_interpreter),
         cmocka_unit_test(a_loop_that_stands_while_nobody_runs_waits_for_something_else),
+        cmocka_unit_test(what_a_thread_did_last_it_did_to_its_end),
         cmocka_unit_test(the_interpreter_that_a_map_of_the_loader_holds_is_lost_to_transforming),
         cmocka_unit_test(a_loop_that_stands_in_backward_launches_from_torchs_own_thread),
         cmocka_unit_test(standing_in_backward_is_not_told_of_the_rest_of_a_step),
