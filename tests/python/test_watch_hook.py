@@ -262,6 +262,38 @@ def test_stacks_name_functions_files_and_lines(watched):
 
 
 @pytest.mark.alone
+def test_stacks_of_the_loop_are_sampled_as_often_as_asked_whatever_came_before(watched):
+    """Code that is always new costs much to tell: fewer stacks are taken, until training begins."""
+    watched.train(
+        """
+        model, optimizer = new_model()
+        optimizer.step()  # stacks are taken from here on
+        until = time.monotonic() + 3.5
+        while time.monotonic() < until:
+            names = {}
+            chain = "".join(f"def f{i}(): return f{i - 1}()\\n" for i in range(1, 60))
+            exec("def f0():\\n end = time.monotonic() + 0.01\\n"
+                 " while time.monotonic() < end: pass\\n" + chain, {"time": time}, names)
+            for name, function in names.items():
+                function.__globals__[name] = function
+            names["f59"]()
+        for x, y in DataLoader(Numbers(8), batch_size=8):
+            until = time.monotonic() + 0.6
+            while time.monotonic() < until:
+                pass
+        """
+    )
+    run = watched.read()
+    (main,) = run.mains()
+    begun = run.spans("SPAN_ITER")[0].fields.start
+    mine = [one for one, _ in run.stacks(main["pid"]) if one.kind == N["SAMPLE_MAIN"]]
+    before = [one for one in mine if begun - 500_000_000 < one.time <= begun]
+    within = [one for one in mine if begun < one.time <= begun + 600_000_000]
+    assert len(before) < 15, "what came before was to be costly"
+    assert len(within) >= 16, f"{len(within)} stacks in 0.6 s"
+
+
+@pytest.mark.alone
 def test_checkpoints_and_validation_are_told(watched):
     watched.train(
         """

@@ -176,6 +176,7 @@ class Sampler:
         self.ring = ring
         self.rate = self.pace = rate  # asked for; for now
         self.spent = 0
+        self.in_loop = False
         self.wake = allocate_lock()
         self.wake.acquire()
         self.sampling = allocate_lock()  # held while frames of the script's threads are held
@@ -195,15 +196,24 @@ class Sampler:
         self.wake.acquire(False)
         start_new_thread(self._run, (self.turn,))
 
+    def begin_loop(self):
+        """Training begins: what stacks cost while modules were imported says nothing of it."""
+        self.in_loop = True
+        self.pace, self.spent = self.rate, 0
+        self._rouse()
+
+    def _rouse(self):
+        try:
+            self.wake.release()
+        except RuntimeError:
+            pass  # it is awake
+
     def leave(self):
         """Ends the thread and waits, not long, until the system has it no more. It never leaves in
         the middle of a sample: a forked child would free the frames that it holds, and with them
         iterators of its parent."""
         self.turn += 1
-        try:
-            self.wake.release()
-        except RuntimeError:
-            pass
+        self._rouse()
         if self.sampling.acquire(True, 1):
             self.sampling.release()
         for _ in range(250):
@@ -229,7 +239,7 @@ class Sampler:
             else:
                 due = clock()  # we came late: what was missed is missed, and weighs in the next
                 time.sleep(0)
-            due += SECOND // max(self.pace, 4)
+            due = min(due, clock()) + SECOND // max(self.pace, 4)
             if self.turn != turn or state.ring is not self.ring:
                 return
             if self.rate:
@@ -335,6 +345,13 @@ class Sampler:
 
 _sampler = None
 _forks = False
+
+
+def start_loop():
+    """Samples this process, at full rate from here on."""
+    start()
+    if _sampler is not None and not _sampler.in_loop:
+        _sampler.begin_loop()
 
 
 def start():

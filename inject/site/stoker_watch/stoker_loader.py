@@ -44,7 +44,7 @@ def begin(loader):
     if epoch == 0:
         first = describe(loader, note)
         recording.record_json(rings.RECORD_LOADER, number, first)
-    stacks.start()
+    stacks.start_loop()
     start = clock()
     mark(rings.MARK_EPOCH, number, epoch, start)
     return start, Iteration(number, epoch, loader.batch_size or 0, first)

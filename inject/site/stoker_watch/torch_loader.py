@@ -298,7 +298,7 @@ class Opening:
             if self.description["batches"] is None:
                 _unsized[self.id] = self.description
             recording.record_json(rings.RECORD_LOADER, self.id, self.description)
-        stacks.start()
+        stacks.start_loop()
         if not loader.num_workers:
             files.begin(self.id)
         again = loader.persistent_workers and getattr(loader, "_iterator", None) is not None
