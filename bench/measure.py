@@ -40,9 +40,9 @@ def python(module, *arguments, interpreter=sys.executable):
     return [interpreter, "-m", module, *arguments]
 
 
-def alternate(sides, runs, say=print):
+def alternate(sides, runs, say=print, warm_up=True):
     """One warm-up of each side, then `runs` rounds in which every side runs once."""
-    for number in range(runs + 1):
+    for number in range(0 if warm_up else 1, runs + 1):
         for side in sides:
             if side.missing:
                 continue
