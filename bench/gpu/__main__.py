@@ -101,7 +101,8 @@ def run_one(name, options):
         "version": 1,
         "machine": describe(),
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "command": f"python -m bench.gpu {name}" + (" --quick" if options.quick else ""),
+        "command": f"python -m bench.gpu {name} --runs {options.runs}"
+        + (" --quick" if options.quick else ""),
         "quick": options.quick,
         "load": load,
         **parts,
