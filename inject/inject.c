@@ -19,7 +19,6 @@
 
 enum {
     TICK_MS = 250,
-    PACE_MS = 20,   /* between two flushes, however much there is: each one holds up launches */
     TURN_MS = 5000, /* so long a caller waits for another that talks to CUPTI */
     END_MS = 3000,  /* so long the end of the process waits for the last records */
     TICKS_PER_LOOK = 4,
