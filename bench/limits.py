@@ -13,7 +13,9 @@ LIBRARIES = {
     "limit_http": ["-lcurl"],
     "limit_curl": ["-lcurl"],
     "limit_video": ["-lavformat", "-lavcodec", "-lavutil"],
+    "limit_cupti": ["-ldl"],
 }
+SOURCES = {"limit_cupti": ["inject/inject_cupti.c", "inject/inject_find.c"]}  # besides its own
 
 
 def program(name):
@@ -31,10 +33,11 @@ def program(name):
                 "-D_GNU_SOURCE",
                 "-O2",
                 f"-I{ROOT / 'src'}",
+                f"-I{ROOT / 'inject'}",
                 "-o",
                 str(binary),
                 str(source),
-                str(ROOT / "src" / "base" / "copy.c"),
+                *(str(ROOT / more) for more in SOURCES.get(name, ["src/base/copy.c"])),
                 *LIBRARIES.get(name, ()),
                 "-lpthread",
             ],

@@ -1,0 +1,291 @@
+/* limit_cupti.c -- what CUPTI's records cost the thread that launches kernels, and the device: the
+ * least that whoever records kernels takes.
+ *
+ *     limit_cupti NAME        one of the ways below; without a name they are listed
+ *
+ * Prints one JSON object: name, value (ns of a launch on the CPU), device_ns (of an empty kernel
+ * when they follow each other), note. A way is a process of its own: what CUPTI has switched on it
+ * may not switch off again. */
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "inject_clock.h"
+#include "inject_cupti.h"
+
+enum {
+    LAUNCHES = 500, /* that the device takes without making the CPU wait */
+    ROUNDS = 200,
+    STREAK = 20000, /* launches without a pause */
+    CUPTI_FLUSH_PLAIN = 0,
+    CUPTI_FLUSH_ALL = 1,
+};
+#define SMALL_BYTES (64 << 10)
+#define USUAL_BYTES (1 << 20)
+#define LARGE_BYTES (8 << 20)
+
+/* What a way has CUPTI do. */
+enum {
+    OPENS = 1,
+    KERNELS = 2,
+    COPIES = 4,
+    SYNCS = 8,
+    OVERHEADS = 16,
+    CLOCK = 32,
+    CALLS = 64,       /* launches of graphs are recorded, too */
+    CALLS_ONCE = 128, /* they were, for a moment */
+    STOPS = 256,      /* all of it ends before launches are measured */
+    SMALL = 512,      /* buffers */
+    LARGE = 1024,
+    FLUSHES = 2048, /* a thread asks for records four times a second */
+    ALL = OPENS | KERNELS | COPIES | SYNCS | OVERHEADS | CLOCK | FLUSHES,
+};
+
+static const struct way {
+    const char *name;
+    unsigned what;
+    const char *note;
+} ways[] = {
+    {"alone", 0, "without CUPTI"},
+    {"opened", OPENS | CLOCK, "CUPTI is there and records nothing"},
+    {"kernels", OPENS | KERNELS, "kernels alone, buffers of 1 MiB"},
+    {"kernels_clock", OPENS | KERNELS | CLOCK, "with a clock of ours"},
+    {"kernels_small", OPENS | KERNELS | SMALL, "buffers of 64 KiB"},
+    {"kernels_large", OPENS | KERNELS | LARGE, "buffers of 8 MiB"},
+    {"kernels_flushed", OPENS | KERNELS | FLUSHES, "records are asked for four times a second"},
+    {"copies", OPENS | KERNELS | COPIES, "kernels, copies and clears"},
+    {"syncs", OPENS | KERNELS | SYNCS, "kernels and synchronisations"},
+    {"overheads", OPENS | KERNELS | OVERHEADS, "kernels and CUPTI's own overhead"},
+    {"all", ALL, "what `stoker run` records"},
+    {"calls", ALL | CALLS, "and launches of graphs"},
+    {"calls_once", ALL | CALLS_ONCE, "launches of graphs were recorded for 10 ms"},
+    {"kernels_stopped", OPENS | KERNELS | STOPS, "kernels were recorded, and are not any more"},
+    {"all_stopped", ALL | CALLS_ONCE | STOPS, "all was recorded, and is not any more"},
+};
+
+/* --- CUPTI ------------------------------------------------------------------------------------ */
+
+static struct cupti_table cupti;
+static size_t buffer_bytes;
+static _Atomic uint64_t records, buffers;
+static _Atomic int is_over;
+
+static void give_buffer(uint8_t **buffer, size_t *size, size_t *most)
+{
+    *buffer = malloc(buffer_bytes);
+    *size = buffer_bytes;
+    *most = 0;
+    atomic_fetch_add(&buffers, 1);
+}
+
+static void take_buffer(void *context, uint32_t stream, uint8_t *buffer, size_t size, size_t valid)
+{
+    struct cupti_record *record = NULL;
+    (void)context, (void)stream, (void)size;
+    while (valid && !cupti.next_record(buffer, valid, &record))
+        atomic_fetch_add_explicit(&records, 1, memory_order_relaxed);
+    free(buffer);
+}
+
+static uint64_t our_clock(void)
+{
+    return inject_clock_now();
+}
+
+static void calls_set(uint8_t on)
+{
+    if (!cupti.enable_driver_call)
+        return;
+    (void)cupti.enable_driver_call(CALL_GRAPH_LAUNCH, on);
+    (void)cupti.enable_driver_call(CALL_GRAPH_LAUNCH_PTSZ, on);
+}
+
+static void pause_ms(long ms)
+{
+    nanosleep(&(struct timespec){.tv_nsec = ms * 1000000}, NULL);
+}
+
+static void *flush_now_and_then(void *unused)
+{
+    (void)unused;
+    while (!atomic_load(&is_over)) {
+        pause_ms(250);
+        (void)cupti.flush_all(CUPTI_FLUSH_PLAIN);
+    }
+    return NULL;
+}
+
+static const int kinds[][2] = {{KERNELS, KIND_KERNEL}, {COPIES, KIND_COPY},
+                               {COPIES, KIND_CLEAR},   {COPIES, KIND_COPY_BETWEEN},
+                               {SYNCS, KIND_SYNC},     {OVERHEADS, KIND_OVERHEAD}};
+enum { KINDS = sizeof kinds / sizeof kinds[0] };
+
+static void kinds_set(unsigned what, int (*set)(int kind))
+{
+    for (int i = 0; i < KINDS; i++)
+        if (what & (unsigned)kinds[i][0] && set(kinds[i][1]))
+            fprintf(stderr, "limit_cupti: kind %d was refused\n", kinds[i][1]);
+}
+
+static void cupti_begin(unsigned what)
+{
+    char words[CUPTI_WORDS];
+    if (!(what & OPENS))
+        return;
+    if (cupti_open(&cupti, words)) {
+        fprintf(stderr, "limit_cupti: %s\n", words);
+        exit(1);
+    }
+    buffer_bytes = what & SMALL ? SMALL_BYTES : what & LARGE ? LARGE_BYTES : USUAL_BYTES;
+    if (what & CLOCK && cupti.register_clock)
+        (void)cupti.register_clock(our_clock);
+    (void)cupti.register_callbacks(give_buffer, take_buffer);
+    if (cupti.enable_all_syncs)
+        (void)cupti.enable_all_syncs(0);
+    kinds_set(what, cupti.enable);
+    if (what & (CALLS | CALLS_ONCE))
+        calls_set(1);
+}
+
+/* --- launches --------------------------------------------------------------------------------- */
+
+/* A kernel that does nothing, for any device. */
+static const char empty[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
+                            ".visible .entry empty()\n{\n    ret;\n}\n";
+
+static struct {
+    int (*init)(unsigned flags);
+    int (*retain)(void **context, int device);
+    int (*use)(void *context);
+    int (*load)(void **module, const void *image, unsigned count, int *options, void **values);
+    int (*find)(void **kernel, void *module, const char *name);
+    int (*launch)(void *kernel, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                  unsigned, void *stream, void **params, void **extra);
+    int (*sync)(void *stream);
+} cuda;
+
+static void *wanted(void *library, const char *name)
+{
+    void *function = library ? dlsym(library, name) : NULL;
+    if (!function) {
+        fprintf(stderr, "limit_cupti: the driver has no %s\n", name);
+        exit(1);
+    }
+    return function;
+}
+
+static void worked(int result, const char *what)
+{
+    if (!result)
+        return;
+    fprintf(stderr, "limit_cupti: %s: CUDA error %d\n", what, result);
+    exit(1);
+}
+
+static void cuda_open(void)
+{
+    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL);
+    *(void **)&cuda.init = wanted(library, "cuInit");
+    *(void **)&cuda.retain = wanted(library, "cuDevicePrimaryCtxRetain");
+    *(void **)&cuda.use = wanted(library, "cuCtxPushCurrent_v2");
+    *(void **)&cuda.load = wanted(library, "cuModuleLoadDataEx");
+    *(void **)&cuda.find = wanted(library, "cuModuleGetFunction");
+    *(void **)&cuda.launch = wanted(library, "cuLaunchKernel");
+    *(void **)&cuda.sync = wanted(library, "cuStreamSynchronize");
+}
+
+static void *kernel_make(void)
+{
+    void *context, *module, *kernel;
+    worked(cuda.init(0), "cuInit");
+    worked(cuda.retain(&context, 0), "a context");
+    worked(cuda.use(context), "a context");
+    worked(cuda.load(&module, empty, 0, NULL, NULL), "a module");
+    worked(cuda.find(&kernel, module, "empty"), "a kernel");
+    return kernel;
+}
+
+static void launch(void *kernel, int count)
+{
+    for (int i = 0; i < count; i++)
+        worked(cuda.launch(kernel, 1, 1, 1, 32, 1, 1, 0, NULL, NULL, NULL), "a launch");
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double left = *(const double *)a, right = *(const double *)b;
+    return (left > right) - (left < right);
+}
+
+/* ns of a launch on the CPU: the median of rounds between which the device catches up. */
+static double measure_launch(void *kernel)
+{
+    static double rounds[ROUNDS];
+    for (int i = 0; i < ROUNDS; i++) {
+        uint64_t start = inject_clock_now();
+        launch(kernel, LAUNCHES);
+        rounds[i] = (double)(inject_clock_now() - start) / LAUNCHES;
+        worked(cuda.sync(NULL), "a synchronisation");
+    }
+    qsort(rounds, ROUNDS, sizeof *rounds, by_value);
+    return rounds[ROUNDS / 2];
+}
+
+/* ns of a launch, device and all. */
+static double measure_streak(void *kernel)
+{
+    uint64_t start = inject_clock_now();
+    launch(kernel, STREAK);
+    worked(cuda.sync(NULL), "a synchronisation");
+    return (double)(inject_clock_now() - start) / STREAK;
+}
+
+static void measure(const struct way *way)
+{
+    pthread_t thread;
+    cuda_open();
+    cupti_begin(way->what); /* before the driver, as an injected library does */
+    void *kernel = kernel_make();
+    int flushes = way->what & FLUSHES && !pthread_create(&thread, NULL, flush_now_and_then, NULL);
+    launch(kernel, LAUNCHES);
+    worked(cuda.sync(NULL), "a synchronisation");
+    pause_ms(10);
+    if (way->what & CALLS_ONCE)
+        calls_set(0);
+    if (way->what & STOPS) {
+        (void)measure_launch(kernel);
+        kinds_set(way->what, cupti.disable);
+        (void)cupti.flush_all(CUPTI_FLUSH_ALL);
+    }
+    (void)measure_streak(kernel);
+    double cpu = measure_launch(kernel), device = measure_streak(kernel);
+    atomic_store(&is_over, 1);
+    if (flushes)
+        pthread_join(thread, NULL);
+    if (way->what & OPENS)
+        (void)cupti.flush_all(CUPTI_FLUSH_ALL);
+    printf("{\"name\": \"%s\", \"value\": %.1f, \"unit\": \"ns\", \"device_ns\": %.1f, "
+           "\"records\": %llu, \"buffers\": %llu, \"note\": \"%s\"}\n",
+           way->name, cpu, device, (unsigned long long)records, (unsigned long long)buffers,
+           way->note);
+}
+
+int main(int count, char **words)
+{
+    int known = 0;
+    for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
+        if (count < 2) {
+            printf("%s\n", ways[i].name);
+        } else if (!strcmp(words[1], ways[i].name)) {
+            measure(&ways[i]);
+            known = 1;
+        }
+    }
+    if (count > 1 && !known)
+        fprintf(stderr, "limit_cupti: there is no way %s\n", words[1]);
+    return count > 1 && !known;
+}
