@@ -10,40 +10,52 @@ import re
 import statistics
 import subprocess
 import sys
+import sysconfig
 import tempfile
 import threading
 from pathlib import Path
 
-from bench import measure
+from bench import limits, measure
 
 EXAMPLE = measure.ROOT / "examples" / "bottleneck"
 SLOWER, MEMORY = 0.02, 64 << 20
 
 
 class Watched(measure.Side):
-    """One script, alone or under `stoker run`. The value is the time of one epoch."""
+    """One script, alone or under `stoker run`. The value is the time of one epoch.
 
-    def __init__(self, name, script, watched, note):
+    parts: what watches it: "hook", in its Python; "library", on the GPU; none: it runs alone.
+    """
+
+    def __init__(self, name, script, parts, note):
         super().__init__(name, script, note)
-        self._watched = watched
+        self._parts = parts
 
     def run(self):
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "run.json"
             before = [sys.executable, "-m", "stoker", "run", "--json", str(file), "--"]
-            command = [*before, *self.command] if self._watched else self.command
-            out, rss = _run(command)
+            python, *words = self.command
+            more = {}
+            if self._parts == {"library"}:  # Python does not look for the hook
+                words = ["-S", *words]
+                more["PYTHONPATH"] = sysconfig.get_path("purelib")
+            if self._parts == {"hook"}:  # the place of the library is taken
+                more["CUDA_INJECTION64_PATH"] = str(limits.library("no_injection"))
+            command = [*before, python, *words] if self._parts else self.command
+            out, rss = _run(command, more)
             seconds = _epochs(out)
             answer = {"value": statistics.median(seconds), "epochs": seconds}
-            if self._watched:
+            if self._parts:
                 answer.update(_watching(json.loads(file.read_text())), watcher_rss=rss)
         return answer
 
 
-def _run(command):
+def _run(command, more):
     """What it printed, and the largest resident size of the process itself."""
-    places = [str(measure.ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
-    env = dict(os.environ, PYTHONPATH=os.pathsep.join(places), OMP_NUM_THREADS="1")
+    paths = os.environ.get("PYTHONPATH"), more.get("PYTHONPATH")
+    places = [str(measure.ROOT), *filter(None, paths)]
+    env = {**os.environ, **more, "PYTHONPATH": os.pathsep.join(places), "OMP_NUM_THREADS": "1"}
     child = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env
     )
@@ -92,13 +104,14 @@ def run(options):
         "tiny": measure.python("bench.watch_loops", "tiny", "--device", device),
     }
     sides = [
-        Watched(f"{name}{end}", script, bool(end), NOTES[name] + (", watched" if end else ""))
+        Watched(f"{name}{end}", script, parts, NOTES[name] + words)
         for name, script in scripts.items()
-        for end in ("", "_watched")
+        for end, parts, words in WAYS
+        if len(parts) != 1 or (device == "cuda" and name in SPLIT)
     ]
     measure.alternate(sides, options.runs, warm_up=False)
     rows = [measure.row(side, "s") for side in sides]
-    pairs = [(f"{name}_watched", name) for name in scripts]
+    pairs = [(side.name, side.name.partition("_")[0]) for side in sides if "_" in side.name]
     memory = max(row.get("watcher_rss", 0) for row in rows)
     return {
         "command": f"python -m bench.run watch --runs {options.runs}",
@@ -112,6 +125,13 @@ def run(options):
     }
 
 
+WAYS = (
+    ("", frozenset(), ""),
+    ("_watched", frozenset({"hook", "library"}), ", watched"),
+    ("_hook", frozenset({"hook"}), ", watched by the hook in its Python alone"),
+    ("_library", frozenset({"library"}), ", watched by the library on the GPU alone"),
+)
+SPLIT = ("cnn3d", "tiny")  # whose time under watch is told by its parts, where there is a GPU
 NOTES = {
     "slow": "the bottleneck example as it is first",
     "stoker": "the bottleneck example at its end",
@@ -128,9 +148,9 @@ def _best_ratios(sides):
         if side.answers
     }
     return {
-        f"{name}/{name.removesuffix('_watched')}": value / best[name.removesuffix("_watched")]
+        f"{name}/{name.partition('_')[0]}": value / best[name.partition("_")[0]]
         for name, value in best.items()
-        if name.endswith("_watched")
+        if "_" in name
     }
 
 
