@@ -16,6 +16,7 @@
 
 #include "inject_clock.h"
 #include "inject_cupti.h"
+#include "inject_find.h"
 
 enum {
     LAUNCHES = 500, /* that the device takes without making the CPU wait */
@@ -41,7 +42,9 @@ enum {
     STOPS = 256,      /* all of it ends before launches are measured */
     SMALL = 512,      /* buffers */
     LARGE = 1024,
-    FLUSHES = 2048, /* a thread asks for records four times a second */
+    FLUSHES = 2048,   /* a thread asks for records four times a second */
+    FINALIZES = 4096, /* CUPTI lets go of the program before launches are measured */
+    LATE = 8192,      /* CUPTI comes after the driver's context */
     ALL = OPENS | KERNELS | COPIES | SYNCS | OVERHEADS | CLOCK | FLUSHES,
 };
 
@@ -65,6 +68,9 @@ static const struct way {
     {"calls_once", ALL | CALLS_ONCE, "launches of graphs were recorded for 10 ms"},
     {"kernels_stopped", OPENS | KERNELS | STOPS, "kernels were recorded, and are not any more"},
     {"all_stopped", ALL | CALLS_ONCE | STOPS, "all was recorded, and is not any more"},
+    {"all_finalized", (ALL & ~FLUSHES) | CALLS_ONCE | STOPS | FINALIZES,
+     "and cuptiFinalize was called"},
+    {"kernels_late", OPENS | KERNELS | LATE, "CUPTI came after the context was made"},
 };
 
 /* --- CUPTI ------------------------------------------------------------------------------------ */
@@ -244,12 +250,23 @@ static double measure_streak(void *kernel)
     return (double)(inject_clock_now() - start) / STREAK;
 }
 
+static void finalize(void)
+{
+    int (*function)(void) = NULL;
+    *(void **)&function = dlsym(inject_find_cupti(), "cuptiFinalize");
+    if (!function || function())
+        fprintf(stderr, "limit_cupti: cuptiFinalize was refused\n");
+}
+
 static void measure(const struct way *way)
 {
     pthread_t thread;
     cuda_open();
-    cupti_begin(way->what); /* before the driver, as an injected library does */
+    if (!(way->what & LATE))
+        cupti_begin(way->what); /* before the driver, as an injected library does */
     void *kernel = kernel_make();
+    if (way->what & LATE)
+        cupti_begin(way->what);
     int flushes = way->what & FLUSHES && !pthread_create(&thread, NULL, flush_now_and_then, NULL);
     launch(kernel, LAUNCHES);
     worked(cuda.sync(NULL), "a synchronisation");
@@ -261,12 +278,14 @@ static void measure(const struct way *way)
         kinds_set(way->what, cupti.disable);
         (void)cupti.flush_all(CUPTI_FLUSH_ALL);
     }
+    if (way->what & FINALIZES)
+        finalize();
     (void)measure_streak(kernel);
     double cpu = measure_launch(kernel), device = measure_streak(kernel);
     atomic_store(&is_over, 1);
     if (flushes)
         pthread_join(thread, NULL);
-    if (way->what & OPENS)
+    if (way->what & OPENS && !(way->what & FINALIZES))
         (void)cupti.flush_all(CUPTI_FLUSH_ALL);
     printf("{\"name\": \"%s\", \"value\": %.1f, \"unit\": \"ns\", \"device_ns\": %.1f, "
            "\"records\": %llu, \"buffers\": %llu, \"note\": \"%s\"}\n",
