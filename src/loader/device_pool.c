@@ -22,7 +22,7 @@ struct device_pool {
     uint32_t holders;         /* under lock: the loader, and each slot outside the free list */
     int closed;               /* under lock */
     int news;                 /* under lock: since the last wait a take may succeed that did not */
-    int in_use;               /* under lock: the last take failed for the device's work alone */
+    int in_use;               /* under lock: the last take met slots that the device still uses */
     struct gpu *gpu;
     struct stk_dataset *dataset; /* batches name its fields */
     struct budget budget, caller;
