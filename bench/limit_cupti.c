@@ -24,6 +24,8 @@ enum {
     STREAK = 20000, /* launches without a pause */
     CUPTI_FLUSH_PLAIN = 0,
     CUPTI_FLUSH_ALL = 1,
+    ATTRIBUTE_HOST_PINNED = 8,
+    ATTRIBUTE_PER_THREAD = 9,
 };
 #define SMALL_BYTES (64 << 10)
 #define USUAL_BYTES (1 << 20)
@@ -45,6 +47,8 @@ enum {
     FLUSHES = 2048,   /* a thread asks for records four times a second */
     FINALIZES = 4096, /* CUPTI lets go of the program before launches are measured */
     LATE = 8192,      /* CUPTI comes after the driver's context */
+    PINNED = 16384,   /* the device writes times to the host's memory, not to its own */
+    SHARED = 32768,   /* one buffer for all threads */
     ALL = OPENS | KERNELS | COPIES | SYNCS | OVERHEADS | CLOCK | FLUSHES,
 };
 
@@ -60,6 +64,8 @@ static const struct way {
     {"kernels_small", OPENS | KERNELS | SMALL, "buffers of 64 KiB"},
     {"kernels_large", OPENS | KERNELS | LARGE, "buffers of 8 MiB"},
     {"kernels_flushed", OPENS | KERNELS | FLUSHES, "records are asked for four times a second"},
+    {"kernels_pinned", OPENS | KERNELS | PINNED, "the device writes times to the host's memory"},
+    {"kernels_shared", OPENS | KERNELS | SHARED, "one buffer for all threads"},
     {"copies", OPENS | KERNELS | COPIES, "kernels, copies and clears"},
     {"syncs", OPENS | KERNELS | SYNCS, "kernels and synchronisations"},
     {"overheads", OPENS | KERNELS | OVERHEADS, "kernels and CUPTI's own overhead"},
@@ -95,6 +101,14 @@ static void take_buffer(void *context, uint32_t stream, uint8_t *buffer, size_t 
     while (valid && !cupti.next_record(buffer, valid, &record))
         atomic_fetch_add_explicit(&records, 1, memory_order_relaxed);
     free(buffer);
+}
+
+static void attribute_set(int attribute, uint8_t value)
+{
+    int (*function)(int attribute, size_t *size, void *value) = NULL;
+    *(void **)&function = dlsym(inject_find_cupti(), "cuptiActivitySetAttribute");
+    if (!function || function(attribute, &(size_t){sizeof value}, &value))
+        fprintf(stderr, "limit_cupti: attribute %d was refused\n", attribute);
 }
 
 static uint64_t our_clock(void)
@@ -146,6 +160,10 @@ static void cupti_begin(unsigned what)
         fprintf(stderr, "limit_cupti: %s\n", words);
         exit(1);
     }
+    if (what & PINNED)
+        attribute_set(ATTRIBUTE_HOST_PINNED, 1);
+    if (what & SHARED)
+        attribute_set(ATTRIBUTE_PER_THREAD, 0);
     buffer_bytes = what & SMALL ? SMALL_BYTES : what & LARGE ? LARGE_BYTES : USUAL_BYTES;
     if (what & CLOCK && cupti.register_clock)
         (void)cupti.register_clock(our_clock);

@@ -9,6 +9,7 @@
 
 #define POOL_KEEPS 32 /* free slots: freeing one waits for all that the device has to do */
 #define POOL_TURNS 6  /* slots that are used in turn before one is waited for: see pool_find */
+#define POOL_MOST 16  /* the same, where the device was done with all of them while we waited */
 #define PER_THREAD ((struct gpu_stream *)(uintptr_t)2) /* CUDA's name for a thread's own stream */
 
 struct device_pool {
@@ -23,6 +24,7 @@ struct device_pool {
     int closed;               /* under lock */
     int news;                 /* under lock: since the last wait a take may succeed that did not */
     int in_use;               /* under lock: the last take met slots that the device still uses */
+    uint32_t turns;           /* under lock: POOL_TURNS to POOL_MOST */
     struct gpu *gpu;
     struct stk_dataset *dataset; /* batches name its fields */
     struct budget budget, caller;
@@ -43,6 +45,7 @@ stk_status device_pool_new(struct device_pool **out, struct gpu *gpu, struct stk
     budget_init(&pool->budget, limit);
     budget_init(&pool->caller, UINT64_MAX);
     pool->holders = 1;
+    pool->turns = POOL_TURNS;
     pool->gpu = gpu_keep(gpu);
     pool->dataset = stk_dataset_keep(dataset);
     return STK_OK;
@@ -199,6 +202,19 @@ static struct device_slot *pool_find(struct device_pool *pool, uint64_t size, in
     return NULL;
 }
 
+/* Under lock, after a wait: was the device done with all that it had? It then waits for us, who
+ * sleep longer than so many batches last it: one more is used in turn. Slots that the caller holds,
+ * or has not drawn, are no such sign. */
+static void pool_judge(struct device_pool *pool)
+{
+    if (pool->turns == POOL_MOST || pool->free_count + 1 < pool->turns)
+        return;
+    for (struct device_slot *slot = pool->free; slot; slot = slot->next)
+        if (!slot_is_over(slot))
+            return;
+    pool->turns++;
+}
+
 /* Records an event in each stream that used the slot. 0: not while one of them is captured. */
 static int slot_record(struct device_slot *slot)
 {
@@ -263,7 +279,7 @@ static stk_status pool_make(struct device_pool *pool, uint64_t size, int anyway,
 static struct device_slot *pool_add(struct device_pool *pool, uint64_t size)
 {
     struct device_slot *slot = NULL;
-    if (pool->made >= POOL_TURNS || !budget_try(&pool->budget, size))
+    if (pool->made >= pool->turns || !budget_try(&pool->budget, size))
         return NULL;
     if (slot_new(&slot, pool, size, NULL))
         budget_give(&pool->budget, size);
@@ -286,6 +302,8 @@ stk_status device_pool_take(struct device_pool *pool, uint64_t size, uint64_t ho
     stk_status status = STK_OK;
     pthread_mutex_lock(&pool->lock);
     pool_catch_up(pool);
+    if (pool->in_use)
+        pool_judge(pool);
     struct device_slot *slot = pool_find(pool, size, &pool->in_use);
     if (slot) {
         list_drop(&pool->free, slot);
