@@ -46,9 +46,10 @@ enum {
     LARGE = 1024,
     FLUSHES = 2048,   /* a thread asks for records four times a second */
     FINALIZES = 4096, /* CUPTI lets go of the program before launches are measured */
-    LATE = 8192,      /* CUPTI comes after the driver's context */
+    LATE = 8192,      /* CUPTI comes after the context and the kernel's code */
     PINNED = 16384,   /* the device writes times to the host's memory, not to its own */
     SHARED = 32768,   /* one buffer for all threads */
+    BETWEEN = 65536,  /* CUPTI comes after the context, before the kernel's code */
     ALL = OPENS | KERNELS | COPIES | SYNCS | OVERHEADS | CLOCK | FLUSHES,
 };
 
@@ -76,7 +77,10 @@ static const struct way {
     {"all_stopped", ALL | CALLS_ONCE | STOPS, "all was recorded, and is not any more"},
     {"all_finalized", (ALL & ~FLUSHES) | CALLS_ONCE | STOPS | FINALIZES,
      "and cuptiFinalize was called"},
-    {"kernels_late", OPENS | KERNELS | LATE, "CUPTI came after the context was made"},
+    {"kernels_between", OPENS | KERNELS | BETWEEN,
+     "CUPTI came after the context, before the kernel's code"},
+    {"kernels_late", OPENS | KERNELS | LATE, "CUPTI came after both"},
+    {"all_between", ALL | BETWEEN, "what `stoker run` records, CUPTI came after the context"},
 };
 
 /* --- CUPTI ------------------------------------------------------------------------------------ */
@@ -222,12 +226,17 @@ static void cuda_open(void)
     *(void **)&cuda.sync = wanted(library, "cuStreamSynchronize");
 }
 
-static void *kernel_make(void)
+static void context_make(void)
 {
-    void *context, *module, *kernel;
+    void *context;
     worked(cuda.init(0), "cuInit");
     worked(cuda.retain(&context, 0), "a context");
     worked(cuda.use(context), "a context");
+}
+
+static void *kernel_make(void)
+{
+    void *module, *kernel;
     worked(cuda.load(&module, empty, 0, NULL, NULL), "a module");
     worked(cuda.find(&kernel, module, "empty"), "a kernel");
     return kernel;
@@ -280,8 +289,11 @@ static void measure(const struct way *way)
 {
     pthread_t thread;
     cuda_open();
-    if (!(way->what & LATE))
+    if (!(way->what & (LATE | BETWEEN)))
         cupti_begin(way->what); /* before the driver, as an injected library does */
+    context_make();
+    if (way->what & BETWEEN)
+        cupti_begin(way->what);
     void *kernel = kernel_make();
     if (way->what & LATE)
         cupti_begin(way->what);

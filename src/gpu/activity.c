@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "stoker/activity.h"
+#include "base/clock.h"
 #include "base/fail.h"
 #include "base/memory.h"
 #include "gpu/cupti_api.h"
@@ -143,7 +144,8 @@ void cover_bins(struct cover *cover, uint64_t *to, uint64_t count)
 struct stk_activity {
     const struct cupti_api *api;
     uint32_t device;
-    uint64_t begun; /* of CUPTI's clock */
+    int has_clock;  /* CUPTI's times are ours */
+    uint64_t begun; /* by the clock of the records */
     /* the rest under recorder.lock */
     struct cover kernels, copies;
     struct stk_activity_sums sums;
@@ -216,6 +218,29 @@ static void buffer_complete(void *context, uint32_t stream, uint8_t *buffer, siz
     }
     pthread_mutex_unlock(&recorder.lock);
     memory_free(buffer);
+}
+
+static uint64_t clock_of_records(void)
+{
+    return (uint64_t)clock_now();
+}
+
+/* Before anything is recorded. CUPTI may still have the clock of PyTorch's profiler, which counts
+ * ticks of the processor: the time that went by would be told by that one, kernels in nanoseconds.
+ */
+static void clock_set(struct stk_activity *activity)
+{
+    const struct cupti_api *api = activity->api;
+    activity->has_clock = api->register_clock && !api->register_clock(clock_of_records);
+}
+
+static stk_status clock_ask(const struct stk_activity *activity, uint64_t *out,
+                            struct stk_error *err)
+{
+    *out = clock_of_records();
+    if (activity->has_clock)
+        return STK_OK;
+    return cupti_result(activity->api, activity->api->get_timestamp(out), "to tell the time", err);
 }
 
 static void kinds_disable(const struct cupti_api *api, int count)
@@ -304,10 +329,10 @@ stk_status activity_start(struct stk_activity **out, const struct stk_activity_o
         status = recorder_take(activity, err);
     if (status)
         goto done;
+    clock_set(activity);
     status = kinds_enable(activity->api, err);
     if (!status)
-        status = cupti_result(activity->api, activity->api->get_timestamp(&activity->begun),
-                              "to tell the time", err);
+        status = clock_ask(activity, &activity->begun, err);
     if (status) {
         recorder_give(activity);
         goto done;
@@ -325,7 +350,7 @@ stk_status stk_activity_read(struct stk_activity *activity, struct stk_activity_
     *out = (struct stk_activity_sums){0};
     const struct cupti_api *api = activity->api;
     uint64_t now = 0;
-    stk_status status = cupti_result(api, api->get_timestamp(&now), "to tell the time", err);
+    stk_status status = clock_ask(activity, &now, err);
     if (!status)
         status = cupti_result(api, api->flush_all(0), "to hand out its records", err);
     if (status)

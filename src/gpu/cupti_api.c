@@ -47,6 +47,9 @@ static stk_status load_table(struct cupti_api *api, struct stk_error *err)
         if (status)
             return status;
     }
+    if (gpu_library_function(GPU_CUPTI, "cuptiActivityRegisterTimestampCallback",
+                             &api->register_clock, NULL))
+        api->register_clock = NULL; /* one that can be done without */
     uint32_t version = 0;
     if (api->get_version(&version) || version < VERSION_LEAST) {
         stk_status status = fail(err, STK_UNSUPPORTED, "this CUPTI is of API version %u", version);

@@ -43,6 +43,7 @@ struct cupti_copy_record {
 typedef void cupti_request_function(uint8_t **buffer, size_t *size, size_t *most_records);
 typedef void cupti_complete_function(void *context, uint32_t stream, uint8_t *buffer, size_t size,
                                      size_t valid);
+typedef uint64_t cupti_clock_function(void);
 
 /* All return 0 when it worked. */
 struct cupti_api {
@@ -55,6 +56,7 @@ struct cupti_api {
     int (*flush_all)(uint32_t flag);
     int (*next_record)(uint8_t *buffer, size_t valid, struct cupti_record **record);
     int (*get_dropped)(void *context, uint32_t stream, size_t *count);
+    int (*register_clock)(cupti_clock_function *clock); /* NULL: before CUDA 11.6 */
 };
 
 /* The same table every time; it is opened once. */

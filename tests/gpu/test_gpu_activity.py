@@ -118,6 +118,21 @@ def test_pytorchs_profiler_is_refused(square):
             stoker.gpu.Activity().__enter__()
 
 
+def test_after_pytorchs_profiler_times_are_still_seconds(square):
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]):
+        square @ square
+    torch.cuda.synchronize()
+    for _ in range(5):  # it lets go of CUPTI some time later, and leaves its own clock there
+        time.sleep(0.3)
+        begun = time.perf_counter()
+        with stoker.gpu.Activity() as activity:
+            for _ in range(20):
+                square @ square
+        assert activity.kernels >= 20
+        assert activity.busy > 0.8
+        assert activity.seconds == pytest.approx(time.perf_counter() - begun, rel=0.2)
+
+
 def test_without_a_recording_there_is_nothing_to_tell():
     with pytest.raises(UsageError):
         _ = stoker.gpu.Activity().busy

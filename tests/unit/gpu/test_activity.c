@@ -111,6 +111,7 @@ static struct {
     struct cupti_kernel_record kernels[4];
     struct cupti_copy_record copies[2];
     int kernel_count, copy_count, flushed;
+    cupti_clock_function *clock;
 } fake;
 
 static int fake_timestamp(uint64_t *nanoseconds)
@@ -185,6 +186,13 @@ static int fake_flush(uint32_t flag)
     return 0;
 }
 
+static int fake_register_clock(cupti_clock_function *clock)
+{
+    assert_int_equal(fake.enabled, 0); /* nothing has other times yet */
+    fake.clock = clock;
+    return 0;
+}
+
 static const struct cupti_api fake_api = {
     .get_timestamp = fake_timestamp,
     .get_words = fake_words,
@@ -243,6 +251,30 @@ static void kernels_and_copies_are_summed_apart(void **state)
     assert_int_equal(kernels[2], 0);
     stk_activity_stop(activity);
     assert_int_equal(fake.enabled, 0);
+}
+
+/* What CUPTI's own clock says does not matter: another profiler's may be set, in other units. */
+static void times_are_by_a_clock_that_is_given(void **state)
+{
+    (void)state;
+    struct cupti_api api = fake_api;
+    api.register_clock = fake_register_clock;
+    memset(&fake, 0, sizeof fake);
+    fake.now = UINT64_MAX / 2;
+    struct stk_activity *activity;
+    assert_int_equal(activity_start(&activity, NULL, &api, NULL), STK_OK);
+    const uint64_t begun = fake.clock();
+    while (fake.clock() < begun + 2000000)
+        ;
+    fake.now = 0;
+    fake.kernels[0] = kernel_at(begun, begun + 1000000, 0);
+    fake.kernel_count = 1;
+    struct stk_activity_sums sums;
+    assert_int_equal(stk_activity_read(activity, &sums, NULL), STK_OK);
+    assert_in_range(sums.wall_ns, 2000000, fake.clock() - begun + 1000000);
+    assert_int_equal(sums.kernels, 1);
+    assert_int_equal(sums.kernel_ns, 1000000);
+    stk_activity_stop(activity);
 }
 
 static void what_is_missing_is_counted(void **state)
@@ -332,6 +364,7 @@ int main(void)
         cmocka_unit_test(spans_beyond_the_list_are_summed_up),
         cmocka_unit_test(without_memory_for_bins_the_sum_is_still_right),
         cmocka_unit_test(kernels_and_copies_are_summed_apart),
+        cmocka_unit_test(times_are_by_a_clock_that_is_given),
         cmocka_unit_test(what_is_missing_is_counted),
         cmocka_unit_test(there_is_one_recording_at_a_time),
         cmocka_unit_test(a_profiler_that_holds_cupti_is_named),
