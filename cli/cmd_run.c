@@ -25,7 +25,7 @@ struct run_arguments {
     struct arguments base;
     const char *report, *trace, *json;
     uint64_t seconds;
-    int what_if, live;
+    int what_if, live, every_kernel;
 };
 
 /* --- before anything runs --------------------------------------------------------------------- */
@@ -104,6 +104,7 @@ static int watch_once(struct stk_context *context, const struct run_arguments *a
         .command = (const char *const *)arguments->base.words,
         .trace_path = replay ? NULL : arguments->trace,
         .seconds = arguments->seconds,
+        .every_kernel = arguments->every_kernel,
         .replay = replay,
         .live = arguments->live ? live_line_draw : NULL,
         .user = &next_line,
@@ -267,6 +268,8 @@ static const struct option options[] = {
     {"live", 0, OPTION_FLAG, AT(live), NULL, "show a line of how it goes while it runs"},
     {"seconds", 0, OPTION_U64, AT(seconds), "S",
      "watch the first S seconds; the command goes on to its end"},
+    {"every-kernel", 0, OPTION_FLAG, AT(every_kernel), NULL,
+     "record the GPU all the time, however many kernels are launched: slows the script down"},
     {"json", 0, OPTION_TEXT, AT(json), "FILE", "write the run file, which `stoker report` draws"},
     {0},
 };

@@ -93,12 +93,18 @@ static void thread_sleep(void)
     atomic_store(&inject.wake, 0);
 }
 
+/* The parent tells by files of these names. */
+static int is_told(const char *name)
+{
+    char path[PATH_MAX + 16];
+    snprintf(path, sizeof path, "%s/%s", inject.folder, name);
+    return access(path, F_OK) == 0;
+}
+
 /* The parent has seen enough. */
 static int is_stopped(void)
 {
-    char path[PATH_MAX + 8];
-    snprintf(path, sizeof path, "%s/stop", inject.folder);
-    return access(path, F_OK) == 0;
+    return is_told("stop");
 }
 
 /* Tries to take CUPTI over; after the last try the ring says why not. The state to go on with. */
@@ -259,6 +265,7 @@ static int begin(void)
         goto absent;
     }
     prepare();
+    recorder->never_rests = is_told("every-kernel");
     if (!atomic_exchange(&inject.is_yield_first, 0))
         state = records_begin();
     else

@@ -182,7 +182,6 @@ static int kinds_enable(const struct cupti_table *table)
         if (result && recorded_kinds[i].is_needed)
             return result;
     }
-    graph_calls_enable(table, 1);
     return 0;
 }
 
@@ -201,6 +200,8 @@ int inject_recorder_start(struct inject_recorder *recorder, char words[CUPTI_WOR
         cupti_refusal(table, result, "record kernels and copies", words);
         return -1;
     }
+    graph_calls_enable(table, 1);
+    inject_turns_wake(&recorder->turns);
     recorder->failures = 0;
     recorder->rate_time = recorder->graph_time = inject_clock_now();
     recorder->graph_launches = inject_sink_launches(&recorder->sink);
@@ -231,6 +232,31 @@ static void graphs_check(struct inject_recorder *recorder, uint64_t now)
     recorder->graph_time = now;
 }
 
+/* The rest begins before the last kernel that is recorded, and ends after the first: none is missed
+ * in between. */
+static enum recorder_health turns_take(struct inject_recorder *recorder, uint64_t now)
+{
+    uint64_t records = inject_sink_records(&recorder->sink);
+    if (recorder->never_rests)
+        return RECORDER_WELL;
+    switch (inject_turns_look(&recorder->turns, now, records)) {
+    case TURN_STAYS:
+        break;
+    case TURN_RESTS:
+        inject_sink_state(&recorder->sink, GPU_RESTS, NULL);
+        kinds_disable(&recorder->table);
+        break;
+    case TURN_RECORDS:
+        if (kinds_enable(&recorder->table))
+            return RECORDER_RESET;
+        inject_sink_state(&recorder->sink, GPU_RECORDS, NULL);
+        recorder->rate_time = now; /* the rate is still that of before */
+        recorder->rate_records = records;
+        break;
+    }
+    return RECORDER_WELL;
+}
+
 int inject_recorder_is_behind(struct inject_recorder *recorder)
 {
     return atomic_load_explicit(&recorder->buffers.held, memory_order_relaxed) >= BEHIND_HELD;
@@ -247,10 +273,12 @@ enum recorder_health inject_recorder_flush(struct inject_recorder *recorder)
     if (health || result)
         return health;
     inject_sink_reached(&recorder->sink, inject_buffers_oldest(&recorder->buffers, now));
-    rate_measure(recorder, now);
     graphs_check(recorder, now);
-    graphs_look(recorder, now);
-    return RECORDER_WELL;
+    if (!recorder->turns.rests_until) {
+        rate_measure(recorder, now);
+        graphs_look(recorder, now);
+    }
+    return turns_take(recorder, now);
 }
 
 void inject_recorder_stop(struct inject_recorder *recorder)

@@ -20,6 +20,7 @@
 #include "inject_buffers.h"
 #include "inject_cupti.h"
 #include "inject_sink.h"
+#include "inject_turns.h"
 
 struct inject_recorder {
     struct cupti_table table;
@@ -35,6 +36,8 @@ struct inject_recorder {
     uint64_t graph_launches;
     uint64_t look_time; /* when launches of graphs are looked at next, or no longer */
     int is_looking;     /* all the time until then */
+    struct inject_turns turns;
+    int never_rests; /* every kernel is wanted, whatever that costs */
 };
 
 enum recorder_health {
@@ -50,7 +53,8 @@ int inject_recorder_start(struct inject_recorder *recorder, char words[CUPTI_WOR
 /* The device is seconds behind its launches: each flush makes CUPTI begin a new buffer, and those
  * of work that is queued stay with it. Any thread. */
 int inject_recorder_is_behind(struct inject_recorder *recorder);
-/* Asks for what is complete, and says up to when the ring is. */
+/* Asks for what is complete, and says up to when the ring is. Recording rests now and then, where
+ * there is much of it (inject_turns.h). */
 enum recorder_health inject_recorder_flush(struct inject_recorder *recorder);
 /* Asks for everything and lets CUPTI go. The caller has waited for the device, or does not care
  * for what still runs. */

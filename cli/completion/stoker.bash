@@ -44,7 +44,7 @@ _stoker()
             show) words=" --out -o --transform --plugin --field --samples --keys --shuffle --seed --epoch --columns --cell --format --dtype --shape --fields --index --reindex --chunk-limit --window --horizon --stride --gap --min-history --pad --split --features --labels --cache --cache-size --ca --timeout --json --help -h" ;;
             verify) words=" --threads --format --dtype --shape --fields --index --reindex --chunk-limit --window --horizon --stride --gap --min-history --pad --split --features --labels --cache --cache-size --ca --timeout --json --help -h" ;;
             stream) words=" --batch-size --global-batch-size --shuffle --shuffle-order --reach --seed --epoch --epochs --rank --world-size --last --bad --quarantine --ragged --transform --batch-transform --plugin --device --device-memory --resident --decode --threads --memory --depth --io --save-state --stop-after --resume --order --no-digest --trace --format --dtype --shape --fields --index --reindex --chunk-limit --window --horizon --stride --gap --min-history --pad --split --features --labels --cache --cache-size --ca --timeout --json --help -h" ;;
-            run) words=" --report --trace --what-if --live --seconds --json --help -h" ;;
+            run) words=" --report --trace --what-if --live --seconds --every-kernel --json --help -h" ;;
             report) words=" --out -o --json --help -h" ;;
             version) words=" --json --help -h" ;;
             help) words=" --completion --json --help -h" ;;

@@ -14,6 +14,7 @@ enum account_slot {
     ACCOUNT_PROFILED, /* not judged: the script's own profiler had the GPU's records */
     ACCOUNT_COMPILED, /* not judged: torch.compile */
     ACCOUNT_SET_UP,   /* not judged: the first step */
+    ACCOUNT_RESTED,   /* not recorded: taken to be like the rest */
     ACCOUNT_SLOTS
 };
 

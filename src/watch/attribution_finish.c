@@ -95,6 +95,33 @@ static void sampled_scale(const struct attribution *attribution, struct summary_
     out->idle_ns = told > idle ? told : idle;
 }
 
+static uint64_t scaled(uint64_t value, double scale)
+{
+    return (uint64_t)((double)value * scale);
+}
+
+/* While recording rested the device is taken to have done what it did else. */
+static void rested_scale(uint64_t rested, struct summary_rank *out)
+{
+    uint64_t judged = out->end - out->start - out->excluded_ns;
+    out->recorded = judged ? 1 - (double)rested / (double)judged : 1;
+    if (!rested || rested >= judged)
+        return;
+    double scale = 1 / out->recorded;
+    out->idle_ns = 0;
+    for (int i = 0; i < CAUSE_COUNT; i++) {
+        out->causes[i].ns = scaled(out->causes[i].ns, scale);
+        out->idle_ns += out->causes[i].ns;
+        for (int k = 0; k < 3; k++)
+            out->causes[i].functions[k].ns = scaled(out->causes[i].functions[k].ns, scale);
+    }
+    uint64_t *const counted[] = {&out->communication_ns, &out->copy_ns,      &out->kernels,
+                                 &out->copies,           &out->copied_bytes, &out->pageable_bytes,
+                                 &out->graph_kernels};
+    for (size_t i = 0; i < sizeof counted / sizeof counted[0]; i++)
+        *counted[i] = scaled(*counted[i], scale);
+}
+
 /* Where more workers would do, they would collate and hand over too, and be waited for less by the
  * pin thread: the little of that which is seen beside their computing is no cause of its own. */
 static stk_status worker_cpu_move(struct attribution *attribution, struct process_line *line,
@@ -143,6 +170,7 @@ static stk_status rank_fill(struct attribution *attribution, struct process_line
     }
     if (mode == WATCH_SAMPLED)
         sampled_scale(attribution, out);
+    rested_scale(account->ns[ACCOUNT_RESTED], out);
     out->compute_ns = out->busy_ns = out->end - out->start - out->excluded_ns - out->idle_ns;
     steps_fill(attribution, line, out);
     return status ? status : epochs_copy(attribution, line, out, err);
@@ -328,7 +356,7 @@ static void reasons_say(struct attribution *attribution)
 
 static void notices_say(struct attribution *attribution)
 {
-    uint64_t profiled = 0, compiled = 0, set_up = 0;
+    uint64_t profiled = 0, compiled = 0, set_up = 0, rested = 0, whole = 0;
     for (size_t i = 0; i < attribution->process_count; i++) {
         const struct process_line *line = attribution->processes[i];
         if (!line_is_rank(line))
@@ -336,6 +364,8 @@ static void notices_say(struct attribution *attribution)
         profiled += line->rank->account.ns[ACCOUNT_PROFILED];
         compiled += line->rank->account.ns[ACCOUNT_COMPILED];
         set_up += line->rank->account.ns[ACCOUNT_SET_UP];
+        rested += line->rank->account.ns[ACCOUNT_RESTED];
+        whole += line->rank->judged_to - line->rank->judged_from;
         if (line->rank->kernels && !line->hooked)
             attribution_say(attribution->notices,
                             "Python's side of process %u was not seen: what its GPU waited for is "
@@ -347,6 +377,13 @@ static void notices_say(struct attribution *attribution)
                         "%.1f s in which the script's own profiler had the GPU's records are not "
                         "judged.",
                         (double)profiled / 1e9);
+    if (rested)
+        attribution_say(
+            attribution->notices,
+            "The GPU was recorded %.0f %% of the time, in turns: it is given so much to "
+            "do that recording all of it would slow the script down. What it did "
+            "meanwhile is taken to be alike.",
+            100 * (1 - (double)rested / (double)whole));
     if (compiled)
         attribution_say(attribution->notices, "%.1f s of torch.compile are not judged.",
                         (double)compiled / 1e9);

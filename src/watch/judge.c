@@ -210,6 +210,23 @@ static int gap_clip(struct busy_gap *gap, uint64_t from, uint64_t to)
     return gap->idle > 0;
 }
 
+/* Cuts a gap where recording began to rest. In the picture the rest is as busy as the device was so
+ * far. Returns 0: nothing is left. */
+static int gap_rest(struct attribution *attribution, struct rank_line *rank, struct busy_gap *gap)
+{
+    uint64_t rested = rank_line_rest(rank, gap->start, gap->end);
+    if (rested == gap->end)
+        return 1;
+    uint64_t length = gap->end - rested;
+    rank->account.ns[ACCOUNT_RESTED] += length;
+    if (!attribution->told_status)
+        attribution->told_status = series_spread(&attribution->series, SERIES_COMPUTE, rested,
+                                                 gap->end, rank->busy * (double)length / 1e9, NULL);
+    gap->end = rested;
+    gap->idle = rested - gap->start;
+    return gap->idle > 0;
+}
+
 static stk_status gaps_judge(struct attribution *attribution, struct process_line *line,
                              struct idle_split *split, struct stretch window, struct stk_error *err)
 {
@@ -220,7 +237,7 @@ static stk_status gaps_judge(struct attribution *attribution, struct process_lin
         struct busy_gap gap = *(struct busy_gap *)time_list_at(gaps, i);
         if (gap.end > window.end)
             break;
-        if (!gap_clip(&gap, window.start, window.end))
+        if (!gap_clip(&gap, window.start, window.end) || !gap_rest(attribution, line->rank, &gap))
             continue;
         status = idle_split_gap(split, &gap, err);
         if (!status)
@@ -245,7 +262,7 @@ static stk_status last_gap_judge(struct attribution *attribution, struct process
     stk_status status = STK_OK;
     if (gaps->count) { /* one that reaches beyond the end */
         struct busy_gap gap = *(struct busy_gap *)time_list_at(gaps, 0);
-        if (gap_clip(&gap, rank->judged_from, upto)) {
+        if (gap_clip(&gap, rank->judged_from, upto) && gap_rest(attribution, rank, &gap)) {
             status = idle_split_gap(split, &gap, err);
             if (!status)
                 gap_note(attribution, line, gap.start, gap.idle, gap.count, split->given);
@@ -257,6 +274,8 @@ static stk_status last_gap_judge(struct attribution *attribution, struct process
     if (status || tail.start >= tail.end)
         return status;
     tail.idle = tail.end - tail.start;
+    if (!gap_rest(attribution, rank, &tail))
+        return status;
     status = idle_split_gap(split, &tail, err);
     if (!status)
         gap_note(attribution, line, tail.start, tail.idle, 1, split->given);
@@ -342,6 +361,17 @@ stk_status judge_rank(struct attribution *attribution, struct process_line *line
 
 /* --- now ---------------------------------------------------------------------------------------*/
 
+/* As gap_rest, for the line that is shown meanwhile. */
+static int gap_rest_now(const struct rank_line *rank, struct busy_gap *gap, struct account *account)
+{
+    uint64_t rested = rank_line_rest(rank, gap->start, gap->end);
+    account->ns[ACCOUNT_RESTED] += gap->end - rested;
+    if (rested < gap->end)
+        gap->idle = rested - gap->start;
+    gap->end = rested;
+    return gap->idle > 0;
+}
+
 static stk_status rank_now(struct attribution *attribution, struct process_line *line,
                            struct stretch window, struct account *account, struct stk_error *err)
 {
@@ -353,13 +383,13 @@ static stk_status rank_now(struct attribution *attribution, struct process_line 
     const struct time_list *gaps = &line->rank->compute.gaps;
     for (size_t i = time_list_after(gaps, window.start); !status && i < gaps->count; i++) {
         struct busy_gap gap = *(struct busy_gap *)time_list_at(gaps, i);
-        if (gap_clip(&gap, window.start, window.end))
+        if (gap_clip(&gap, window.start, window.end) && gap_rest_now(line->rank, &gap, account))
             status = idle_split_gap(&split, &gap, err);
     }
     struct busy_gap tail = {line->rank->compute.frontier, window.end, 0, 1};
     tail.start = tail.start > window.start ? tail.start : window.start;
     tail.idle = tail.end > tail.start ? tail.end - tail.start : 0;
-    if (!status && tail.idle)
+    if (!status && tail.idle && gap_rest_now(line->rank, &tail, account))
         status = idle_split_gap(&split, &tail, err);
     return status;
 }
@@ -393,9 +423,13 @@ stk_status judge_now(struct attribution *attribution, uint64_t upto, struct stk_
     }
     for (uint32_t i = 0; i <= ACCOUNT_WORKER_CPU; i++)
         idle += account.ns[i];
-    attribution->now.busy = judged && any->rank->kernels ? 1 - (double)idle / (double)judged : -1;
-    attribution->now.waits =
-        idle ? cause_words(slot_cause(attribution, any, slot_most(account.ns))) : "";
+    judged -= account.ns[ACCOUNT_RESTED] < judged ? account.ns[ACCOUNT_RESTED] : judged;
+    if (judged || !account.ns[ACCOUNT_RESTED]) { /* else it is as it was before the rest */
+        attribution->now.busy =
+            judged && any->rank->kernels ? 1 - (double)idle / (double)judged : -1;
+        attribution->now.waits =
+            idle ? cause_words(slot_cause(attribution, any, slot_most(account.ns))) : "";
+    }
     samples_now(attribution, upto);
     account_reset(&account);
     return status;

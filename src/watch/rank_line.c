@@ -75,12 +75,12 @@ stk_status process_line_sample(struct process_line *line, const struct record_sa
 /* --- lists
  * ---------------------------------------------------------------------------------------*/
 
-#define RANK_LISTS 8
+#define RANK_LISTS 9
 static void rank_lists(struct rank_line *rank, struct time_list *lists[RANK_LISTS])
 {
     struct time_list *all[RANK_LISTS] = {&rank->copies_in, &rank->copies, &rank->talks,
                                          &rank->syncs,     &rank->yields, &rank->costs,
-                                         &rank->queues,    &rank->points};
+                                         &rank->queues,    &rank->points, &rank->rests};
     for (int i = 0; i < RANK_LISTS; i++)
         lists[i] = all[i];
 }
@@ -240,9 +240,20 @@ double rank_line_busy(const struct rank_line *rank)
     if (rank->judged_to <= rank->judged_from)
         return 0;
     double judged = (double)(rank->judged_to - rank->judged_from), idle = 0;
+    judged -= (double)rank->account.ns[ACCOUNT_RESTED];
     for (int i = 0; i < ACCOUNT_SLOTS; i++)
-        idle += i == ACCOUNT_COMPUTE ? 0 : (double)rank->account.ns[i];
+        idle += i == ACCOUNT_COMPUTE || i == ACCOUNT_RESTED ? 0 : (double)rank->account.ns[i];
     return idle < judged ? 1 - idle / judged : 0;
+}
+
+uint64_t rank_line_rest(const struct rank_line *rank, uint64_t start, uint64_t end)
+{
+    uint64_t rested = rank->rested_at ? rank->rested_at : UINT64_MAX;
+    size_t at = time_list_after(&rank->rests, start);
+    if (at < rank->rests.count)
+        rested = time_list_stretch(&rank->rests, at)->start;
+    rested = rested > start ? rested : start;
+    return rested < end ? rested : end;
 }
 
 void rank_line_look(struct rank_line *rank, uint64_t from)
@@ -250,12 +261,15 @@ void rank_line_look(struct rank_line *rank, uint64_t from)
     const struct time_list *gaps = &rank->compute.gaps;
     double judged =
         rank->judged_to > rank->judged_from ? (double)(rank->judged_to - rank->judged_from) : 0;
+    judged -= (double)rank->account.ns[ACCOUNT_RESTED];
     double ahead = rank->compute.frontier > from ? (double)(rank->compute.frontier - from) : 0;
     double idle = 0;
     for (size_t i = time_list_after(gaps, from); i < gaps->count; i++) {
         const struct busy_gap *gap = time_list_at(gaps, i);
-        double part = (double)stretch_overlap(gap->start, gap->end, from, gap->end);
+        uint64_t rested = rank_line_rest(rank, gap->start, gap->end);
+        double part = (double)stretch_overlap(gap->start, rested, from, gap->end);
         idle += part * (double)gap->idle / (double)(gap->end - gap->start);
+        ahead -= (double)stretch_overlap(rested, gap->end, from, gap->end);
     }
     double busy = rank_line_busy(rank) * judged + (idle < ahead ? ahead - idle : 0);
     rank->busy = judged + ahead > 0 ? busy / (judged + ahead) : 0;

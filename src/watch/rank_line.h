@@ -69,11 +69,13 @@ struct rank_line {
     struct busy_line compute;
     struct time_list copies_in, copies, talks, syncs; /* talks: NCCL's kernels */
     struct time_list yields, costs;
+    struct time_list rests; /* of recording, until it was taken up again */
     struct time_list queues, points;
     uint64_t kernels, copy_count, copied_bytes, pageable_bytes, graph_kernels;
     uint32_t device;
     int device_known, absent;
     uint64_t yielded_at; /* not 0: it has yielded and not come back */
+    uint64_t rested_at;  /* the same for a rest */
     uint32_t loop_thread;
     int loop_thread_sure, loop_seen;
     /* the loop so far, in order of time */
@@ -134,6 +136,10 @@ struct host_use {
 struct host_use process_line_use(const struct process_line *line, uint64_t start, uint64_t end);
 /* Which share of the time judged so far the device computed; 0: nothing is judged yet. */
 double rank_line_busy(const struct rank_line *rank);
+/* Where in a gap recording began to rest; its end: it did not. A kernel that was launched in a rest
+ * may have run until the first one that was recorded again, so what follows in the gap is not known
+ * either. */
+uint64_t rank_line_rest(const struct rank_line *rank, uint64_t start, uint64_t end);
 /* Looks at what is to be judged from there on, so that `busy` is of use to whoever judges it. */
 void rank_line_look(struct rank_line *rank, uint64_t from);
 /* A span's own idea of how much of it the thread ran; < 0: it has none. */

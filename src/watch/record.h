@@ -128,7 +128,8 @@ enum gpu_state {
     GPU_RECORDS = 1, /* from now on */
     GPU_YIELDS = 2,  /* to the script's own profiler, from now on */
     GPU_ENDS = 3,
-    GPU_ABSENT = 4 /* words say why: there is no CUPTI, or it refuses */
+    GPU_ABSENT = 4, /* words say why: there is no CUPTI, or it refuses */
+    GPU_RESTS = 5   /* for a while, so that recording costs little */
 };
 struct record_gpu {
     struct record head;

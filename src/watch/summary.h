@@ -40,6 +40,7 @@ struct summary_rank {
     uint64_t busy_ns, compute_ns, communication_ns, copy_ns; /* unions; busy: compute */
     uint64_t idle_ns;     /* end - start - excluded_ns - compute_ns; the causes add up to it */
     uint64_t excluded_ns; /* of start to end: not judged, a notice says why */
+    double recorded;      /* share of the rest that the GPU was recorded; all is scaled by it */
     struct summary_cause causes[CAUSE_COUNT];
     uint64_t steps, samples;
     uint64_t step_median_ns, step_p95_ns;

@@ -221,6 +221,10 @@ static void put_rank(struct json_pen *pen, const struct summary *summary,
     json_pen_seconds(pen, "start_s", rank->start);
     json_pen_seconds(pen, "end_s", rank->end);
     json_pen_seconds(pen, "excluded_s", rank->excluded_ns);
+    if (summary->mode == WATCH_GPU)
+        json_pen_double(pen, "recorded", rank->recorded, 6);
+    else
+        json_pen_null(pen, "recorded");
     put_busy(pen, rank, judged);
     put_causes(pen, rank->causes, rank->idle_ns);
     put_steps(pen, rank, judged);

@@ -121,16 +121,30 @@ static stk_status stretch_take(struct taking *taking, struct time_list *list, ui
     return end > start ? time_list_add(list, &item, sizeof item, taking->err) : STK_OK;
 }
 
+/* It records again, or ends: a yield or a rest is over. */
+static stk_status away_end(struct taking *taking, struct rank_line *rank, uint64_t time)
+{
+    uint64_t yielded = rank->yielded_at, rested = rank->rested_at;
+    rank->yielded_at = rank->rested_at = 0;
+    stk_status status = STK_OK;
+    if (yielded)
+        status = stretch_take(taking, &rank->yields, yielded, time);
+    if (!status && rested)
+        status = stretch_take(taking, &rank->rests, rested, time);
+    return status;
+}
+
 static stk_status gpu_take(struct taking *taking, const struct record_gpu *gpu)
 {
     struct rank_line *rank = rank_make(taking);
     if (!rank)
         return fail_memory(taking->err, sizeof *rank);
     struct attribution *attribution = taking->attribution;
-    if (gpu->state == GPU_YIELDS) {
+    stk_status status = away_end(taking, rank, gpu->time);
+    if (gpu->state == GPU_YIELDS)
         rank->yielded_at = gpu->time;
-        return STK_OK;
-    }
+    if (gpu->state == GPU_RESTS)
+        rank->rested_at = gpu->time;
     if (gpu->state == GPU_ABSENT) {
         if (rank->kernels)
             attribution_say(attribution->unreliable,
@@ -141,9 +155,7 @@ static stk_status gpu_take(struct taking *taking, const struct record_gpu *gpu)
                             (int)gpu->len, gpu->text);
         rank->absent = 1;
     }
-    uint64_t since = rank->yielded_at;
-    rank->yielded_at = 0;
-    return since ? stretch_take(taking, &rank->yields, since, gpu->time) : STK_OK;
+    return status;
 }
 
 static void lost_take(struct attribution *attribution, const struct record_lost *lost)

@@ -78,6 +78,8 @@ static stk_status write_options(struct stk_watch *watch, struct stk_error *err)
     stk_status status = environment_options(&text, &watch->options, watch->until, err);
     if (!status)
         status = run_folder_write(watch->folder, "options.json", text.data, text.len, err);
+    if (!status && (watch->options.every_kernel || !watch->command))
+        status = run_folder_write(watch->folder, "every-kernel", "", 0, err); /* for inject.c */
     text_free(&text);
     return status;
 }

@@ -52,13 +52,13 @@ def train(step, steps=150):
 """
 
 
-def watch(tmp_path, text):
+def watch(tmp_path, text, *options):
     """The run file; under "told", what the script printed."""
     script = tmp_path / "script.py"
     script.write_text(PRELUDE + textwrap.dedent(text))
     out = tmp_path / "run.json"
     done = subprocess.run(
-        [BINARY, "run", "--json", out, "--", sys.executable, script],
+        [BINARY, "run", "--json", out, *options, "--", sys.executable, script],
         capture_output=True,
         text=True,
         timeout=60,
@@ -108,6 +108,52 @@ def test_tiny_kernels_all_arrive(tmp_path):
     assert run["reliable"] and run["watching"]["lost"] == 0
     assert run["ranks"][0]["kernels"] >= 19000
     assert run["ranks"][0]["busy"]["compute"] == pytest.approx(run["told"]["busy"], abs=0.02)
+
+
+MUCH = """
+class Slow(torch.utils.data.Dataset):
+    def __len__(self):
+        return 10**6
+
+    def __getitem__(self, number):
+        time.sleep(0.004)
+        return torch.zeros(4)
+
+loader = DataLoader(Slow(), batch_size=1)
+launched, begun = 0, time.perf_counter()
+for number, batch in enumerate(loader):
+    for _ in range(300):
+        gpu.launch(0.00001)
+    launched += 300
+    optimizer.step()
+    if time.perf_counter() - begun > SECONDS:
+        break
+gpu.synchronize()
+busy = gpu.busy / 1e9 / (time.perf_counter() - begun)
+print(json.dumps({"busy": busy, "launched": launched, "steps": number + 1}))
+"""
+
+
+def test_a_loop_that_launches_much_is_recorded_in_turns_and_told_whole(tmp_path):
+    run = watch(tmp_path, MUCH.replace("SECONDS", "14"))
+    rank, told = run["ranks"][0], run["told"]
+    assert run["reliable"] and run["watching"]["lost"] == 0, run["unreliable"]
+    assert rank["recorded"] < 0.9, "it did not rest"
+    assert run["watching"]["records"] < told["launched"]
+    assert any("in turns" in sentence for sentence in run["notices"])
+    assert rank["busy"]["compute"] == pytest.approx(told["busy"], abs=0.04)
+    assert rank["kernels"] == pytest.approx(told["launched"], rel=0.1)
+    assert rank["steps"] == told["steps"]
+    assert first(run)[0].startswith("input/")
+    judged = rank["end_s"] - rank["start_s"] - rank["excluded_s"]
+    assert rank["compute_s"] + rank["idle_s"] == pytest.approx(judged, rel=1e-6)
+
+
+def test_every_kernel_is_recorded_where_that_is_asked_for(tmp_path):
+    run = watch(tmp_path, MUCH.replace("SECONDS", "9"), "--every-kernel")
+    assert run["ranks"][0]["recorded"] == 1
+    assert run["ranks"][0]["kernels"] == run["told"]["launched"] > 220_000
+    assert not any("in turns" in sentence for sentence in run["notices"])
 
 
 def test_a_pageable_copy_is_named(tmp_path):

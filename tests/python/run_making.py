@@ -54,6 +54,7 @@ def rank(number=None, busy=0.412, start=3.2, epoch=17.76, epochs=5, samples=6400
         "start_s": start,
         "end_s": end,
         "excluded_s": 0.0,
+        "recorded": 1.0,
         "busy": {"compute": busy, "communication": 0.0 if number is None else 0.11, "copy": 0.031},
         "compute_s": compute,
         "idle_s": idle,

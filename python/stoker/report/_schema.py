@@ -142,6 +142,7 @@ RANK = {
     "start_s": NUMBER,
     "end_s": NUMBER,
     "excluded_s": NUMBER,
+    "recorded": NUMBER,
     "busy": {"compute": NUMBER, "communication": NUMBER, "copy": NUMBER},
     "compute_s": NUMBER,
     "idle_s": NUMBER,

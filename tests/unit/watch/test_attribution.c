@@ -342,6 +342,73 @@ static void time_of_the_scripts_own_profiler_is_not_judged(void **state)
     story_free(story);
 }
 
+/* Steps of 10 ms that wait for 4 ms each, in next(); recording rests for three quarters of them. */
+static const struct summary_rank *rest_story(struct story *story, int rests)
+{
+    SPAN(story, .pid = MAIN, .what = SPAN_ITER, .start = 0, .end = 0);
+    for (uint64_t i = 0; i < 400; i++) {
+        uint64_t at = i * 10 * MS;
+        if (rests && i % 100 == 25)
+            gpu_tell(story, GPU_RESTS, at, "");
+        if (rests && i && i % 100 == 0)
+            gpu_tell(story, GPU_RECORDS, at, "");
+        SPAN(story, .pid = MAIN, .what = SPAN_NEXT, .start = at, .end = at + 4 * MS);
+        if (!rests || i % 100 < 25)
+            story_kernel(story, at + 4 * MS, at + 10 * MS, 0);
+        story_mark(story, MARK_STEP, at + 10 * MS, 0, 0);
+        if (i % 50 == 49)
+            story_settle(story, at + 10 * MS);
+    }
+    return story_end(story);
+}
+
+/* Of the first gap after a rest it is not known what kernels ran in it. */
+static void time_that_was_not_recorded_is_taken_to_be_like_the_rest(void **state)
+{
+    (void)state;
+    struct story *story = random_begin();
+    const struct summary_rank whole = *rest_story(story, 0);
+    assert_true(whole.recorded == 1);
+    story_free(story);
+    story = random_begin();
+    const struct summary_rank *rank = rest_story(story, 1);
+    assert_in_range((uint64_t)(1000 * rank->recorded), 245, 250);
+    assert_int_equal(rank->excluded_ns, 0);
+    assert_int_equal(rank->steps, 400);
+    assert_int_equal(rank->end - rank->start, whole.end - whole.start);
+    assert_in_range(rank->idle_ns, whole.idle_ns * 97 / 100, whole.idle_ns);
+    assert_in_range(rank->kernels, 400, 408);
+    assert_int_equal(rank->next_ns, whole.next_ns);
+    assert_non_null(strstr(story->summary.notices[0], "recorded 25 % of the time"));
+    const float *busy = story->summary.series[SERIES_COMPUTE];
+    double sum = 0;
+    for (size_t i = 0; i < story->summary.bins; i++)
+        sum += (double)busy[i];
+    assert_in_range((uint64_t)(100 * sum / (double)story->summary.bins), 58, 62);
+    story_free(story);
+}
+
+/* The script ends, or is killed, while recording rests. */
+static void a_rest_that_does_not_end_is_taken_to_be_like_the_rest(void **state)
+{
+    (void)state;
+    struct story *story = random_begin();
+    SPAN(story, .pid = MAIN, .what = SPAN_ITER, .start = 0, .end = 0);
+    for (uint64_t i = 0; i < 100; i++) {
+        uint64_t at = i * 10 * MS;
+        SPAN(story, .pid = MAIN, .what = SPAN_NEXT, .start = at, .end = at + 4 * MS);
+        if (i < 50)
+            story_kernel(story, at + 4 * MS, at + 10 * MS, 0);
+        if (i == 50)
+            gpu_tell(story, GPU_RESTS, at, "");
+        story_mark(story, MARK_STEP, at + 10 * MS, 0, 0);
+    }
+    const struct summary_rank *rank = story_end(story);
+    assert_in_range((uint64_t)(1000 * rank->recorded), 499, 501);
+    assert_in_range(rank->idle_ns, 399 * MS, 401 * MS);
+    story_free(story);
+}
+
 static void kernels_that_the_profiler_hands_over_are_judged(void **state)
 {
     (void)state;
@@ -553,6 +620,8 @@ int main(void)
         cmocka_unit_test(a_long_run_is_settled_as_it_goes),
         cmocka_unit_test(lost_records_make_a_run_unreliable),
         cmocka_unit_test(time_of_the_scripts_own_profiler_is_not_judged),
+        cmocka_unit_test(time_that_was_not_recorded_is_taken_to_be_like_the_rest),
+        cmocka_unit_test(a_rest_that_does_not_end_is_taken_to_be_like_the_rest),
         cmocka_unit_test(kernels_that_the_profiler_hands_over_are_judged),
         cmocka_unit_test(kernels_that_come_late_are_taken_off_the_gaps),
         cmocka_unit_test(a_gpu_without_cupti_is_judged_by_samples),

@@ -285,20 +285,28 @@ static void graphs_without_kernels_are_told(void **state)
     SUCCEEDS(graphs_body);
 }
 
+/* More than a ring has room for, and fewer than recording rests after. */
+enum { COPIES = 190000 };
+
+static void add_copy(uint64_t start)
+{
+    struct cupti_copy copy = {.kind = KIND_COPY, .way = 1, .start = start, .end = start + 1};
+    test.add(&copy, sizeof copy, 1);
+}
+
 static void full_body(void)
 {
     start();
-    enum { KERNELS = 250000 };
     uint64_t begun = inject_clock_now();
-    for (int i = 0; i < KERNELS; i++) {
-        add_kernel("tiny", begun + 1, begun + 2);
+    for (int i = 0; i < COPIES; i++) {
+        add_copy(begun + 1);
         if (i % 1000 == 0)
             stoker_inject_flush();
     }
     stoker_inject_flush();
     struct seen seen = ring_copy(getpid());
     CHECK(seen.header.lost > 0);
-    CHECK((uint64_t)count_of(&seen, RECORD_KERNEL) + seen.header.lost >= KERNELS);
+    CHECK((uint64_t)count_of(&seen, RECORD_COPY) + seen.header.lost >= COPIES);
     CHECK(seen.header.head <= seen.header.capacity);
 }
 
@@ -308,7 +316,7 @@ static void a_full_ring_is_counted_and_never_waited_for(void **state)
     SUCCEEDS(full_body);
 }
 
-/* The reader takes what is there, so the ring goes round many times. */
+/* The reader takes what is there, so the ring goes round. */
 static void round_body(void)
 {
     start();
@@ -318,28 +326,100 @@ static void round_body(void)
         mmap(NULL, RING_HEADER + (8 << 20), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     CHECK(header != MAP_FAILED && header->capacity == 8 << 20);
     const uint8_t *bytes = (const uint8_t *)header + RING_HEADER;
-    uint64_t kernels = 0, offset = 0, now = inject_clock_now();
-    for (uint64_t i = 0; i < 600000; i++) {
-        add_kernel("tiny", now + i, now + i + 1);
-        if (i % 5000 && i != 599999)
+    uint64_t copies = 0, offset = 0, now = inject_clock_now();
+    for (uint64_t i = 0; i < COPIES; i++) {
+        add_copy(now + i);
+        if (i % 5000 && i != COPIES - 1)
             continue;
         stoker_inject_flush();
         for (; offset < header->head;) {
             const struct record *record = (const void *)(bytes + (offset & (header->capacity - 1)));
             CHECK(record->size && record->size % 8 == 0);
-            if (record->type == RECORD_KERNEL)
-                CHECK(((const struct record_kernel *)record)->start == now + kernels++);
+            if (record->type == RECORD_COPY)
+                CHECK(((const struct record_copy *)record)->start == now + copies++);
             offset += record->size;
         }
         __atomic_store_n(&header->tail, offset, __ATOMIC_RELEASE);
     }
-    CHECK(kernels == 600000 && header->lost == 0 && offset > 2 * header->capacity);
+    CHECK(copies == COPIES && header->lost == 0 && offset > header->capacity);
 }
 
 static void a_ring_that_is_read_goes_round(void **state)
 {
     (void)state;
     SUCCEEDS(round_body);
+}
+
+/* --- rests ------------------------------------------------------------------------------------ */
+
+/* So many records, of which nothing is told (queries that did not wait), until recording rests; the
+ * last ones slowly, for then a rest is short. */
+static int record_until_rest(void)
+{
+    int count = 0;
+    for (; count < 300000 && counts_now().enabled; count++) {
+        uint64_t now = inject_clock_now();
+        struct cupti_sync query = {KIND_SYNC, 1, now, now + 300, 0, 0, 1};
+        test.add(&query, sizeof query, 1);
+        if (count % 1000 != 999)
+            continue;
+        if (count > 198000)
+            pause_ms(100);
+        stoker_inject_flush();
+    }
+    return count;
+}
+
+/* Whether kernels are recorded now. */
+static int is_recorded(void)
+{
+    struct seen before = ring_copy(getpid());
+    uint64_t now = inject_clock_now();
+    add_kernel("tiny", now, now + 1);
+    stoker_inject_flush();
+    struct seen after = ring_copy(getpid());
+    return count_of(&after, RECORD_KERNEL) - count_of(&before, RECORD_KERNEL);
+}
+
+static void rest_body(void)
+{
+    start();
+    stoker_inject_flush();
+    int first = record_until_rest();
+    CHECK(first >= 200000 && first < 300000); /* what is allowed at first */
+    struct seen seen = ring_copy(getpid());
+    const struct record_gpu *rests = state_of(&seen, GPU_RESTS);
+    CHECK(rests && counts_now().driver_calls == 0 && !is_recorded());
+    while (inject_clock_now() < rests->time + UINT64_C(12000000000) && !counts_now().enabled)
+        pause_ms(50);
+    CHECK(inject_clock_now() > rests->time + UINT64_C(900000000) && is_recorded());
+    CHECK(record_until_rest() < first / 2); /* there is less than at first */
+}
+
+static void recording_rests_where_there_is_too_much_of_it(void **state)
+{
+    (void)state;
+    SUCCEEDS(rest_body);
+}
+
+static void rest_yield_body(void)
+{
+    start();
+    stoker_inject_flush();
+    record_until_rest();
+    stoker_inject_yield();
+    struct seen seen = ring_copy(getpid());
+    CHECK(state_of(&seen, GPU_YIELDS));
+    pause_ms(2000); /* the rest would be over; CUPTI is another's */
+    CHECK(counts_now().enabled == 0);
+    stoker_inject_resume();
+    CHECK(counts_now().enabled != 0 && is_recorded());
+}
+
+static void a_rest_does_not_take_cupti_from_others(void **state)
+{
+    (void)state;
+    SUCCEEDS(rest_yield_body);
 }
 
 /* --- others that use CUPTI -------------------------------------------------------------------- */
@@ -548,6 +628,8 @@ int main(void)
         cmocka_unit_test(graphs_without_kernels_are_told),
         cmocka_unit_test(a_full_ring_is_counted_and_never_waited_for),
         cmocka_unit_test(a_ring_that_is_read_goes_round),
+        cmocka_unit_test(recording_rests_where_there_is_too_much_of_it),
+        cmocka_unit_test(a_rest_does_not_take_cupti_from_others),
         cmocka_unit_test(it_yields_to_a_profiler_and_takes_over_again),
         cmocka_unit_test(it_yields_many_times_and_loses_nothing),
         cmocka_unit_test(a_yield_before_cuda_starts_is_remembered),
