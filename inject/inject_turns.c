@@ -1,9 +1,8 @@
 #include "inject_turns.h"
 
 #define SECOND INT64_C(1000000000)
-#define ALLOWED_S INT64_C(2500)       /* records */
-#define ALLOWED_FIRST INT64_C(200000) /* so many are recorded before the first rest */
-#define ALLOWED_MOST INT64_C(100000)  /* what a quiet time saves up */
+#define ALLOWED_S INT64_C(2500)      /* records */
+#define ALLOWED_MOST INT64_C(100000) /* at first, and what a quiet time saves up */
 #define WINDOW_NS (SECOND / 4)
 #define REST_LEAST SECOND
 #define REST_MOST (10 * SECOND)
@@ -22,18 +21,15 @@ static int64_t rest_length(const struct inject_turns *turns, int64_t fresh, int6
 
 enum inject_turn inject_turns_look(struct inject_turns *turns, uint64_t now, uint64_t records)
 {
+    if (!turns->time)
+        *turns = (struct inject_turns){.left = ALLOWED_MOST, .time = now, .records = records};
+    if (now <= turns->time)
+        return TURN_STAYS;
     int64_t elapsed = (int64_t)(now - turns->time), fresh = (int64_t)(records - turns->records);
-    int is_first = !turns->time;
+    int64_t left = turns->left - fresh + elapsed * ALLOWED_S / SECOND;
+    turns->left = between(left, -ALLOWED_MOST, ALLOWED_MOST);
     turns->time = now;
     turns->records = records;
-    if (is_first || elapsed <= 0) {
-        turns->left = is_first ? ALLOWED_FIRST : turns->left;
-        return TURN_STAYS;
-    }
-    turns->left -= fresh;
-    if (turns->left < ALLOWED_MOST)
-        turns->left =
-            between(turns->left + elapsed * ALLOWED_S / SECOND, -ALLOWED_MOST, ALLOWED_MOST);
     if (turns->rests_until) {
         if (now < turns->rests_until)
             return TURN_STAYS;
