@@ -1,7 +1,13 @@
-"""watch: what `stoker run` costs the script that it watches: epochs with and without it, in turn.
+"""watch: what `stoker run` costs the script that it watches.
 
-The bar: no more than 2 % of the time of an epoch, and 64 MiB of memory. Each script warms itself
-up: its first epochs do not count.
+The bar: no more than 2 % of the time of an epoch, and 64 MiB of memory.
+
+The bottleneck example runs alone and watched, in turn. Two loops of which an epoch is short run in
+several processes at once, of which one at a time works: an epoch alone, then some watched, then one
+alone again, so that what else goes on in the machine meets all of them. The figure is the median
+over such rounds, each against the epochs alone before and after it. The watched process has more
+turns than the other: while it waits, it earns recording that a script which never waits does not
+have.
 """
 
 import json
@@ -10,7 +16,6 @@ import re
 import statistics
 import subprocess
 import sys
-import sysconfig
 import tempfile
 import threading
 from pathlib import Path
@@ -18,146 +23,97 @@ from pathlib import Path
 from bench import limits, measure
 
 EXAMPLE = measure.ROOT / "examples" / "bottleneck"
-SLOWER, MEMORY = 0.02, 64 << 20
+MEMORY = 64 << 20
+WARM_S = 12  # of epochs, before they count: all is recorded at first
+TURNS = 4  # epochs watched, for one alone
 
-
-class Watched(measure.Side):
-    """One script, alone or under `stoker run`. The value is the time of one epoch.
-
-    parts: what watches it: "hook", in its Python; "library", on the GPU; none: it runs alone.
-    """
-
-    def __init__(self, name, script, parts, note):
-        super().__init__(name, script, note)
-        self._parts = parts
-
-    def run(self):
-        with tempfile.TemporaryDirectory() as folder:
-            file = Path(folder) / "run.json"
-            before = [sys.executable, "-m", "stoker", "run", "--json", str(file), "--"]
-            python, *words = self.command
-            more = {}
-            if self._parts == {"library"}:  # Python does not look for the hook
-                words = ["-S", *words]
-                more["PYTHONPATH"] = sysconfig.get_path("purelib")
-            if self._parts == {"hook"}:  # the place of the library is taken
-                more["CUDA_INJECTION64_PATH"] = str(limits.library("no_injection"))
-            command = [*before, python, *words] if self._parts else self.command
-            out, rss = _run(command, more)
-            seconds = _epochs(out)
-            answer = {"value": statistics.median(seconds), "epochs": seconds}
-            if self._parts:
-                answer.update(_watching(json.loads(file.read_text())), watcher_rss=rss)
-        return answer
-
-
-def _run(command, more):
-    """What it printed, and the largest resident size of the process itself."""
-    paths = os.environ.get("PYTHONPATH"), more.get("PYTHONPATH")
-    places = [str(measure.ROOT), *filter(None, paths)]
-    env = {**os.environ, **more, "PYTHONPATH": os.pathsep.join(places), "OMP_NUM_THREADS": "1"}
-    child = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env
-    )
-    peak, over = [0], threading.Event()
-
-    def look():
-        while not over.wait(0.1):
-            peak[0] = max(peak[0], measure.peak_of(child.pid))
-
-    thread = threading.Thread(target=look)
-    thread.start()
-    out, err = child.communicate()
-    over.set()
-    thread.join()
-    if child.returncode:
-        raise RuntimeError(f"{' '.join(command)}: {err[-500:]}")
-    return out, peak[0]
-
-
-def _epochs(out):
-    """Times of epochs, as the script printed them; the first one warms up."""
-    last = out.strip().splitlines()[-1]
-    if last.startswith("{"):
-        return json.loads(last)["epochs"]
-    return [float(seconds) for seconds in re.findall(r"^epoch .*: ([\d.]+) s,", out, re.M)][1:]
-
-
-def _watching(run):
-    return {
-        "watcher_cpu_s": run["watching"]["cpu_s"],
-        "records": run["watching"]["records"],
-        "lost": run["watching"]["lost"],
-        "stacks_hz": run["watching"]["stacks_hz"],
-        "overhead_share": sum(one["share"] for one in run["causes"] if one["cause"] == "overhead"),
-    }
-
-
-def run(options):
-    device = _device()
-    data = _pictures(options.quick)
-    epochs = 2 if options.quick else 6 if device == "cpu" else 12
-    scripts = {
-        "slow": _example(data, "slow", device, 3 if device == "cpu" and not options.quick else 2),
-        "stoker": _example(data, "stoker", device, epochs),
-        "cnn3d": measure.python("bench.watch_loops", "cnn3d", "--device", device),
-        "tiny": measure.python("bench.watch_loops", "tiny", "--device", device),
-    }
-    sides = [
-        Watched(f"{name}{end}", script, parts, NOTES[name] + words)
-        for name, script in scripts.items()
-        for end, parts, words in WAYS
-        if len(parts) != 1 or (device == "cuda" and name in SPLIT)
-    ]
-    measure.alternate(sides, options.runs, warm_up=False)
-    rows = [measure.row(side, "s") for side in sides]
-    pairs = [(side.name, side.name.partition("_")[0]) for side in sides if "_" in side.name]
-    memory = max(row.get("watcher_rss", 0) for row in rows)
-    return {
-        "command": f"python -m bench.run watch --runs {options.runs}",
-        "workload": {"device": device, "pictures": len(list(data.glob("*/*.npy")))},
-        "limit": {"name": "1.02 times the time alone; 64 MiB", "value": None, "unit": ""},
-        "rows": rows,
-        "ratios": measure.ratios(rows, pairs),
-        "best_ratios": _best_ratios(sides),
-        "memory": memory,
-        "within": {"memory": memory <= MEMORY},
-    }
-
-
-WAYS = (
-    ("", frozenset(), ""),
-    ("_watched", frozenset({"hook", "library"}), ", watched"),
-    ("_hook", frozenset({"hook"}), ", watched by the hook in its Python alone"),
-    ("_library", frozenset({"library"}), ", watched by the library on the GPU alone"),
-)
-SPLIT = ("cnn3d", "tiny")  # whose time under watch is told by its parts, where there is a GPU
 NOTES = {
     "slow": "the bottleneck example as it is first",
     "stoker": "the bottleneck example at its end",
     "cnn3d": "a 3D-CNN",
     "tiny": "a loop of tiny kernels",
 }
+# How a loop is watched: options of `stoker run`, whether the library on the GPU is there, and for
+# how many rounds of a hundred; the others tell where the first one's time goes.
+WAYS = {
+    "watched": ([], True, 100),
+    "every": (["--every-kernel"], True, 25),
+    "hook": ([], False, 25),
+}
+WORDS = {
+    "watched": "watched",
+    "every": "watched, every kernel recorded",
+    "hook": "watched by the hook in its Python alone",
+}
 
 
-def _best_ratios(sides):
-    """Of the shortest epochs: what is left when other programs disturb none of them."""
-    best = {
-        side.name: min(min(answer["epochs"]) for answer in side.answers)
-        for side in sides
-        if side.answers
-    }
+class Watched(measure.Side):
+    """The example, alone or under `stoker run`. The value is the time of one epoch."""
+
+    def __init__(self, name, script, is_watched, note):
+        super().__init__(name, script, note)
+        self._is_watched = is_watched
+
+    def run(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "run.json"
+            command = (
+                [*_watching_command(file), *self.command] if self._is_watched else self.command
+            )
+            child = _start([str(word) for word in command])
+            peak = _Peak(child.pid)
+            out, err = child.communicate()
+            rss = peak.stop()
+            if child.returncode:
+                raise RuntimeError(f"{' '.join(map(str, command))}: {err[-500:]}")
+            seconds = [float(got) for got in re.findall(r"^epoch .*: ([\d.]+) s,", out, re.M)][1:]
+            answer = {"value": statistics.median(seconds), "epochs": seconds}
+            if self._is_watched:
+                answer.update(_told(json.loads(file.read_text())), watcher_rss=rss)
+        return answer
+
+
+def run(options):
+    device = _device()
+    sides = _examples(device, options.quick)
+    measure.alternate(sides, options.runs, warm_up=False)
+    rows = [measure.row(side, "s") for side in sides]
+    ratios = measure.ratios(
+        rows, [(side.name, side.name.partition("_")[0]) for side in sides[1::2]]
+    )
+    for name in "cnn3d", "tiny":
+        ways = WAYS if device == "cuda" else ["watched"]
+        for way in ways:
+            more, ratio = _loop(name, way, device, 4 if options.quick else 30)
+            rows += more[1:] if way != "watched" else more
+            ratios[f"{name}_{way}/{name}"] = ratio["median"]
+            rows[-1].update(rounds=ratio)
+    memory = max(row.get("watcher_rss", 0) for row in rows)
     return {
-        f"{name}/{name.partition('_')[0]}": value / best[name.partition("_")[0]]
-        for name, value in best.items()
-        if "_" in name
+        "command": f"python -m bench.run watch --runs {options.runs}",
+        "workload": {"device": device},
+        "limit": {"name": "1.02 times the time alone; 64 MiB", "value": None, "unit": ""},
+        "rows": rows,
+        "ratios": ratios,
+        "memory": memory,
+        "within": {"memory": memory <= MEMORY},
     }
 
 
-def _device():
-    import torch
+# --- the example ---------------------------------------------------------------------------------
 
-    return "cuda" if torch.cuda.is_available() else "cpu"
+
+def _examples(device, quick):
+    """Each alone, then watched."""
+    data = _pictures(quick)
+    epochs = 2 if quick else 6 if device == "cpu" else 12
+    slow = _example(data, "slow", device, 3 if device == "cpu" and not quick else 2)
+    scripts = {"slow": slow, "stoker": _example(data, "stoker", device, epochs)}
+    return [
+        Watched(f"{name}{'_watched' * is_watched}", script, is_watched, NOTES[name])
+        for name, script in scripts.items()
+        for is_watched in (False, True)
+    ]
 
 
 def _pictures(quick):
@@ -173,3 +129,141 @@ def _pictures(quick):
 def _example(data, pipeline, device, epochs):
     words = ["--data", data, "--pipeline", pipeline, "--device", device, "--epochs", epochs]
     return [sys.executable, EXAMPLE / "train.py", *words]
+
+
+# --- loops in turn -------------------------------------------------------------------------------
+
+
+class Paced:
+    """A process that runs an epoch when it is told to."""
+
+    def __init__(self, command, more=()):
+        self._child = _start(command, more)
+        self._peak = _Peak(self._child.pid)
+
+    def begin(self):
+        self._child.stdin.write("\n")
+        self._child.stdin.flush()
+
+    def end(self):
+        """The seconds of the epoch that was begun."""
+        line = self._child.stdout.readline()
+        if not line:
+            raise RuntimeError(self._child.stderr.read()[-500:])
+        return float(line)
+
+    def epoch(self):
+        self.begin()
+        return self.end()
+
+    def close(self):
+        """The largest resident size that the process had; not of those that it started."""
+        self._child.stdin.close()
+        self._child.wait()
+        return self._peak.stop()
+
+
+def _loop(name, way, device, rounds):
+    """The rows alone and watched, and how they compare: median and quartiles over the rounds."""
+    options, has_library, share = WAYS[way]
+    rounds = max(4, rounds * share // 100)
+    script = measure.python("bench.watch_loops", name, "--device", device)
+    taken = {"CUDA_INJECTION64_PATH": str(limits.library("no_injection"))}
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "run.json"
+        alone = Paced(script)
+        watched = Paced([*_watching_command(file, *options), *script], {} if has_library else taken)
+        times = _rounds(alone, watched, rounds, 2 if device == "cpu" else WARM_S)
+        alone.close()
+        rss = watched.close()
+        told = _told(json.loads(file.read_text()))
+    ratios = [
+        statistics.median(some) / ((before + after) / 2)
+        for before, some, after in zip(times[0], times[1], times[0][1:], strict=False)
+    ]
+    print(f"  {name:<8} {way:<8} {statistics.median(ratios):.4f} of {rounds} rounds", flush=True)
+    low, _, high = statistics.quantiles(ratios, n=4)
+    every = [one for some in times[1] for one in some]
+    rows = [
+        _row(name, times[0], NOTES[name]),
+        {**_row(f"{name}_{way}", every, f"{NOTES[name]}, {WORDS[way]}"), **told},
+    ]
+    if has_library or device == "cpu":
+        rows[1]["watcher_rss"] = rss
+    return rows, {"median": statistics.median(ratios), "low": low, "high": high, "count": rounds}
+
+
+def _rounds(alone, watched, rounds, warm_s):
+    """(seconds of epochs alone, one more than rounds; those watched, some in each round)."""
+    for one in alone, watched:
+        one.begin()
+    for one in alone, watched:  # the first of each loads libraries, both at once
+        one.end()
+    for one in alone, watched:
+        spent = 0
+        while spent < warm_s:
+            spent += one.epoch()
+    first, between = [alone.epoch()], []
+    for _ in range(rounds):
+        between.append([watched.epoch() for _ in range(TURNS)])
+        first.append(alone.epoch())
+    return first, between
+
+
+def _row(name, seconds, note):
+    return {
+        "name": name,
+        "value": statistics.median(seconds),
+        "unit": "s",
+        "runs": [round(one, 6) for one in seconds],
+        "note": note,
+    }
+
+
+# --- processes -----------------------------------------------------------------------------------
+
+
+class _Peak:
+    """The largest resident size of one process, looked at ten times a second."""
+
+    def __init__(self, pid):
+        self._pid, self._peak, self._over = pid, 0, threading.Event()
+        self._thread = threading.Thread(target=self._look, daemon=True)
+        self._thread.start()
+
+    def stop(self):
+        self._over.set()
+        self._thread.join()
+        return self._peak
+
+    def _look(self):
+        while not self._over.wait(0.1):
+            self._peak = max(self._peak, measure.peak_of(self._pid))
+
+
+def _watching_command(file, *options):
+    return [sys.executable, "-m", "stoker", "run", "--json", str(file), *options, "--"]
+
+
+def _start(command, more=()):
+    paths = [str(measure.ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1", **dict(more)}
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True, env=env)
+
+
+def _told(run):
+    return {
+        "watcher_cpu_s": run["watching"]["cpu_s"],
+        "records": run["watching"]["records"],
+        "lost": run["watching"]["lost"],
+        "stacks_hz": run["watching"]["stacks_hz"],
+        "recorded": run["ranks"][0]["recorded"] if run["ranks"] else None,
+        "overhead_share": sum(one["share"] for one in run["causes"] if one["cause"] == "overhead"),
+    }
+
+
+def _device():
+    import torch
+
+    return "cuda" if torch.cuda.is_available() else "cpu"
