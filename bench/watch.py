@@ -3,11 +3,12 @@
 The bar: no more than 2 % of the time of an epoch, and 64 MiB of memory.
 
 The bottleneck example runs alone and watched, in turn. Two loops of which an epoch is short run in
-several processes at once, of which one at a time works: an epoch alone, then some watched, then one
-alone again, so that what else goes on in the machine meets all of them. The figure is the median
-over such rounds, each against the epochs alone before and after it. The watched process has more
-turns than the other: while it waits, it earns recording that a script which never waits does not
-have.
+two processes, of which one at a time works: epochs alone, then watched, then alone again, so that
+what else goes on in the machine meets both. The first epoch of a turn does not count: caches are
+the other's then. The figure is the median over such rounds, each against epochs alone before and
+after it, of several pairs of processes: each has its own luck with where its memory lies, and two
+that run alone may differ by a tenth for as long as they live. The watched process has longer turns
+than the other: while it waits, it earns recording that a script which never waits does not have.
 """
 
 import json
@@ -24,8 +25,9 @@ from bench import limits, measure
 
 EXAMPLE = measure.ROOT / "examples" / "bottleneck"
 MEMORY = 64 << 20
+ROUNDS = 30  # of all pairs of processes together
 WARM_S = 12  # of epochs, before they count: all is recorded at first
-TURNS = 4  # epochs watched, for one alone
+ALONE, WATCHED = 1, 4  # epochs of a turn that count
 
 NOTES = {
     "slow": "the bottleneck example as it is first",
@@ -34,7 +36,7 @@ NOTES = {
     "tiny": "a loop of tiny kernels",
 }
 # How a loop is watched: options of `stoker run`, whether the library on the GPU is there, and for
-# how many rounds of a hundred; the others tell where the first one's time goes.
+# how many of a hundred rounds; the others tell where the first one's time goes.
 WAYS = {
     "watched": ([], True, 100),
     "every": (["--every-kernel"], True, 25),
@@ -84,7 +86,7 @@ def run(options):
     for name in "cnn3d", "tiny":
         ways = WAYS if device == "cuda" else ["watched"]
         for way in ways:
-            more, ratio = _loop(name, way, device, 4 if options.quick else 30)
+            more, ratio = _loop(name, way, device, options)
             rows += more[1:] if way != "watched" else more
             ratios[f"{name}_{way}/{name}"] = ratio["median"]
             rows[-1].update(rounds=ratio)
@@ -156,6 +158,10 @@ class Paced:
         self.begin()
         return self.end()
 
+    def turn(self, epochs):
+        self.epoch()
+        return [self.epoch() for _ in range(epochs)]
+
     def close(self):
         """The largest resident size that the process had; not of those that it started."""
         self._child.stdin.close()
@@ -163,34 +169,44 @@ class Paced:
         return self._peak.stop()
 
 
-def _loop(name, way, device, rounds):
+def _loop(name, way, device, options):
     """The rows alone and watched, and how they compare: median and quartiles over the rounds."""
-    options, has_library, share = WAYS[way]
-    rounds = max(4, rounds * share // 100)
+    share = WAYS[way][2] / 100
+    rounds = 4 if options.quick else max(4, round(ROUNDS * share / options.runs))
+    pairs = [_pair(name, way, device, rounds) for _ in range(options.runs)]
+    ratios = [one for pair in pairs for one in pair["ratios"]]
+    low, middle, high = statistics.quantiles(ratios, n=4)
+    print(f"  {name:<8} {way:<8} {middle:.4f} ({low:.3f} to {high:.3f})", flush=True)
+    alone = [one for pair in pairs for one in pair["alone"]]
+    watched = [one for pair in pairs for one in pair["watched"]]
+    rows = [
+        _row(name, alone, NOTES[name]),
+        {**_row(f"{name}_{way}", watched, f"{NOTES[name]}, {WORDS[way]}"), **pairs[-1]["told"]},
+    ]
+    rows[1]["watcher_rss"] = max(pair["rss"] for pair in pairs)
+    each = [statistics.median(pair["ratios"]) for pair in pairs]
+    return rows, {"median": middle, "low": low, "high": high, "pairs": each}
+
+
+def _pair(name, way, device, rounds):
+    options, has_library, _ = WAYS[way]
     script = measure.python("bench.watch_loops", name, "--device", device)
     taken = {"CUDA_INJECTION64_PATH": str(limits.library("no_injection"))}
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "run.json"
         alone = Paced(script)
-        watched = Paced([*_watching_command(file, *options), *script], {} if has_library else taken)
-        times = _rounds(alone, watched, rounds, 2 if device == "cpu" else WARM_S)
+        command = [*_watching_command(file, *options), *script]
+        watched = Paced(command, {} if has_library else taken)
+        first, between = _rounds(alone, watched, rounds, 2 if device == "cpu" else WARM_S)
         alone.close()
         rss = watched.close()
         told = _told(json.loads(file.read_text()))
     ratios = [
         statistics.median(some) / ((before + after) / 2)
-        for before, some, after in zip(times[0], times[1], times[0][1:], strict=False)
+        for before, some, after in zip(first, between, first[1:], strict=False)
     ]
-    print(f"  {name:<8} {way:<8} {statistics.median(ratios):.4f} of {rounds} rounds", flush=True)
-    low, _, high = statistics.quantiles(ratios, n=4)
-    every = [one for some in times[1] for one in some]
-    rows = [
-        _row(name, times[0], NOTES[name]),
-        {**_row(f"{name}_{way}", every, f"{NOTES[name]}, {WORDS[way]}"), **told},
-    ]
-    if has_library or device == "cpu":
-        rows[1]["watcher_rss"] = rss
-    return rows, {"median": statistics.median(ratios), "low": low, "high": high, "count": rounds}
+    every = [one for some in between for one in some]
+    return {"ratios": ratios, "alone": first, "watched": every, "told": told, "rss": rss}
 
 
 def _rounds(alone, watched, rounds, warm_s):
@@ -203,10 +219,10 @@ def _rounds(alone, watched, rounds, warm_s):
         spent = 0
         while spent < warm_s:
             spent += one.epoch()
-    first, between = [alone.epoch()], []
+    first, between = alone.turn(ALONE), []
     for _ in range(rounds):
-        between.append([watched.epoch() for _ in range(TURNS)])
-        first.append(alone.epoch())
+        between.append(watched.turn(WATCHED))
+        first += alone.turn(ALONE)
     return first, between
 
 
