@@ -21,7 +21,7 @@ State = namedtuple("State", "time state text")
 Lost = namedtuple("Lost", "time count why")
 Reached = namedtuple("Reached", "time")
 
-RECORDS, YIELDS, ENDS, ABSENT = 1, 2, 3, 4
+RECORDS, YIELDS, ENDS, ABSENT, RESTS = 1, 2, 3, 4, 5
 OPEN, CLOSED = 1, 2
 
 

@@ -75,10 +75,15 @@ def why_not():
 
 
 class Run:
-    """A script that runs with the library injected, and what its ring says."""
+    """A script that runs with the library injected, and what its ring says. rests: it need not
+    record every kernel."""
 
-    def __init__(self, text, *, inject=True, kill_after=None, check=True, **environment):
+    def __init__(
+        self, text, *, inject=True, rests=False, kill_after=None, check=True, **environment
+    ):
         self.folder = tempfile.TemporaryDirectory(prefix="stoker-watch-", dir=shared_folder())
+        if not rests:
+            (Path(self.folder.name) / "every-kernel").touch()
         env = dict(
             os.environ, WATCH_LIBRARY=library(), WATCH_FOLDER=self.folder.name, **environment
         )
@@ -447,22 +452,23 @@ LAUNCHES = """
 def test_what_it_costs():
     """A/B, in turns: a loop that does nothing but launch tiny kernels. Printed, not judged here:
     the bar is on epochs (bench/watch.py)."""
-    found = {True: [], False: []}
-    memory = {True: 0, False: 0}
+    ways = {"alone": {"inject": False}, "in_turns": {"rests": True}, "every": {}}
+    found, memory = {way: [] for way in ways}, {}
     for _ in range(3):
-        for inject in (False, True):
-            run = Run(LAUNCHES, inject=inject)
-            found[inject].append(run.value("launch_us"))
-            memory[inject] = run.value("memory_kb")
-            if inject:
+        for way, options in ways.items():
+            run = Run(LAUNCHES, **options)
+            found[way].append(run.value("launch_us"))
+            memory[way] = run.value("memory_kb")
+            if way != "alone":
                 check_whole(run.ring)
-    without, within = (sorted(found[inject])[1] for inject in (False, True))
+                states = [record.state for record in run.ring.of(State)]
+                assert (reader.RESTS in states) == (way == "in_turns"), states
+    middle = {way: sorted(values)[1] for way, values in found.items()}
     report(
         "launch",
-        alone_us=without,
-        watched_us=within,
-        share=within / without - 1,
-        memory_kb=memory[True] - memory[False],
+        **{f"{way}_us": value for way, value in middle.items()},
+        share=middle["in_turns"] / middle["alone"] - 1,
+        memory_kb=memory["in_turns"] - memory["alone"],
     )
 
 
