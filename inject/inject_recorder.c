@@ -232,8 +232,8 @@ static void graphs_check(struct inject_recorder *recorder, uint64_t now)
     recorder->graph_time = now;
 }
 
-/* The rest begins before the last kernel that is recorded, and ends after the first: none is missed
- * in between. */
+/* A rest is told before recording stops, its end after recording goes on: what is told to be
+ * recorded is. */
 static enum recorder_health turns_take(struct inject_recorder *recorder, uint64_t now)
 {
     uint64_t records = inject_sink_records(&recorder->sink);
