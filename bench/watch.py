@@ -25,7 +25,7 @@ from bench import limits, measure
 
 EXAMPLE = measure.ROOT / "examples" / "bottleneck"
 MEMORY = 64 << 20
-ROUNDS = 30  # of all pairs of processes together
+ROUNDS, ROUNDS_BESIDE = 24, 6  # of all pairs of processes together
 WARM_S = 12  # of epochs, before they count: all is recorded at first
 ALONE, WATCHED = 1, 4  # epochs of a turn that count
 
@@ -35,12 +35,12 @@ NOTES = {
     "cnn3d": "a 3D-CNN",
     "tiny": "a loop of tiny kernels",
 }
-# How a loop is watched: options of `stoker run`, whether the library on the GPU is there, and for
-# how many of a hundred rounds; the others tell where the first one's time goes.
+# How a loop is watched: options of `stoker run`, and whether the library on the GPU is there. The
+# second and third tell where the first one's time goes.
 WAYS = {
-    "watched": ([], True, 100),
-    "every": (["--every-kernel"], True, 25),
-    "hook": ([], False, 25),
+    "watched": ([], True),
+    "every": (["--every-kernel"], True),
+    "hook": ([], False),
 }
 WORDS = {
     "watched": "watched",
@@ -171,9 +171,10 @@ class Paced:
 
 def _loop(name, way, device, options):
     """The rows alone and watched, and how they compare: median and quartiles over the rounds."""
-    share = WAYS[way][2] / 100
-    rounds = 4 if options.quick else max(4, round(ROUNDS * share / options.runs))
-    pairs = [_pair(name, way, device, rounds) for _ in range(options.runs)]
+    is_main = way == "watched"
+    runs = options.runs if is_main else 1
+    rounds = 4 if options.quick else ROUNDS // runs if is_main else ROUNDS_BESIDE
+    pairs = [_pair(name, way, device, rounds) for _ in range(runs)]
     ratios = [one for pair in pairs for one in pair["ratios"]]
     low, middle, high = statistics.quantiles(ratios, n=4)
     print(f"  {name:<8} {way:<8} {middle:.4f} ({low:.3f} to {high:.3f})", flush=True)
@@ -189,7 +190,7 @@ def _loop(name, way, device, options):
 
 
 def _pair(name, way, device, rounds):
-    options, has_library, _ = WAYS[way]
+    options, has_library = WAYS[way]
     script = measure.python("bench.watch_loops", name, "--device", device)
     taken = {"CUDA_INJECTION64_PATH": str(limits.library("no_injection"))}
     with tempfile.TemporaryDirectory() as folder:
@@ -197,7 +198,8 @@ def _pair(name, way, device, rounds):
         alone = Paced(script)
         command = [*_watching_command(file, *options), *script]
         watched = Paced(command, {} if has_library else taken)
-        first, between = _rounds(alone, watched, rounds, 2 if device == "cpu" else WARM_S)
+        warm_s = WARM_S if device == "cuda" and way == "watched" else 2
+        first, between = _rounds(alone, watched, rounds, warm_s)
         alone.close()
         rss = watched.close()
         told = _told(json.loads(file.read_text()))
@@ -215,10 +217,9 @@ def _rounds(alone, watched, rounds, warm_s):
         one.begin()
     for one in alone, watched:  # the first of each loads libraries, both at once
         one.end()
-    for one in alone, watched:
-        spent = 0
-        while spent < warm_s:
-            spent += one.epoch()
+    spent = alone.epoch()
+    while spent < warm_s:
+        spent += watched.epoch()
     first, between = alone.turn(ALONE), []
     for _ in range(rounds):
         between.append(watched.turn(WATCHED))
