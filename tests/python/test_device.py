@@ -596,9 +596,15 @@ def test_91_the_interpreter_ends_cleanly_with_batches_alive(shards, how):
 
 @needs_simulation
 def test_91_a_process_that_is_killed_by_ctrl_c_ends(shards):
-    script = PRELUDE + "\nfor _ in range(10**6):\n    for batch in open_loader(2):\n        pass\n"
+    # Closed by `with`: an interrupt that meets a loader in __del__ is dropped by Python, and told.
+    loop = """
+for _ in range(10**6):
+    with open_loader(2) as loader:
+        for batch in loader:
+            pass
+"""
     process = subprocess.Popen(
-        [sys.executable, "-c", script, str(shards)],
+        [sys.executable, "-c", PRELUDE + loop, str(shards)],
         env=environment(),
         stderr=subprocess.PIPE,
         text=True,
