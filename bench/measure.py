@@ -106,7 +106,7 @@ def _run_child(command):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
-    watch = _PeakWatch(child.pid)
+    watch = PeakWatch(child.pid)
     out, err = child.communicate()
     peak = watch.stop()
     lines = out.strip().splitlines()
@@ -122,11 +122,13 @@ def _last_line(text):
     return lines[-1][:300] if lines else ""
 
 
-class _PeakWatch:
-    """The largest sum of the peak resident sizes of a process and its living descendants."""
+class PeakWatch:
+    """The largest sum of the peak resident sizes of a process and its living descendants; is_alone:
+    of the process itself."""
 
-    def __init__(self, pid):
+    def __init__(self, pid, is_alone=False):
         self._pid, self._peak, self._end = pid, 0, threading.Event()
+        self._is_alone = is_alone
         self._thread = threading.Thread(target=self._watch, daemon=True)
         self._thread.start()
 
@@ -137,7 +139,8 @@ class _PeakWatch:
 
     def _watch(self):
         while not self._end.wait(0.1):
-            self._peak = max(self._peak, sum(map(peak_of, descendants(self._pid))))
+            pids = [self._pid] if self._is_alone else descendants(self._pid)
+            self._peak = max(self._peak, sum(map(peak_of, pids)))
 
 
 def descendants(pid):

@@ -18,7 +18,6 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import threading
 from pathlib import Path
 
 from bench import limits, measure
@@ -63,7 +62,7 @@ class Watched(measure.Side):
                 [*_watching_command(file), *self.command] if self._is_watched else self.command
             )
             child = _start([str(word) for word in command])
-            peak = _Peak(child.pid)
+            peak = measure.PeakWatch(child.pid, is_alone=True)
             out, err = child.communicate()
             rss = peak.stop()
             if child.returncode:
@@ -141,7 +140,7 @@ class Paced:
 
     def __init__(self, command, more=()):
         self._child = _start(command, more)
-        self._peak = _Peak(self._child.pid)
+        self._peak = measure.PeakWatch(self._child.pid, is_alone=True)
 
     def begin(self):
         self._child.stdin.write("\n")
@@ -238,24 +237,6 @@ def _row(name, seconds, note):
 
 
 # --- processes -----------------------------------------------------------------------------------
-
-
-class _Peak:
-    """The largest resident size of one process, looked at ten times a second."""
-
-    def __init__(self, pid):
-        self._pid, self._peak, self._over = pid, 0, threading.Event()
-        self._thread = threading.Thread(target=self._look, daemon=True)
-        self._thread.start()
-
-    def stop(self):
-        self._over.set()
-        self._thread.join()
-        return self._peak
-
-    def _look(self):
-        while not self._over.wait(0.1):
-            self._peak = max(self._peak, measure.peak_of(self._pid))
 
 
 def _watching_command(file, *options):
