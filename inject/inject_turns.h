@@ -2,11 +2,13 @@
  * time. Owns: nothing.   Threads: one at a time.   Errors: none.   Not here: what is recorded
  * (inject_recorder.h), what is made of the time between (watch/judge.c).
  *
- * A record of a kernel costs the thread that launches it 2 to 7 us on an H200, whatever is recorded
- * besides and wherever CUPTI puts its buffers (bench/limit_cupti.c). 2,500 a second are a hundredth
- * then; a loop of tiny kernels makes 67,000. So records are an allowance that comes with time: when
- * it is used up, recording rests until there is enough for a quarter of a second. A device that
- * waits has no records and uses nothing up: no gap is cut short for a rest. */
+ * A record of a kernel costs the thread that launches it 1 to 2 us on an H200, whatever is recorded
+ * besides and wherever CUPTI puts its buffers (results/gpu/cupti.json). A training loop of tiny
+ * kernels lost up to 7 a kernel; why so much more is not known. 4 are reckoned with: 2,500 a second
+ * are a hundredth then; that loop of tiny kernels makes 67,000. So records are an allowance that
+ * comes with time: when it is used up, recording rests until there is enough for a quarter of a
+ * second. A device that waits has no records and uses nothing up: no gap is cut short for a rest.
+ */
 #ifndef INJECT_TURNS_H
 #define INJECT_TURNS_H
 

@@ -210,21 +210,28 @@ static int gap_clip(struct busy_gap *gap, uint64_t from, uint64_t to)
     return gap->idle > 0;
 }
 
-/* Cuts a gap where recording began to rest. In the picture the rest is as busy as the device was so
- * far. Returns 0: nothing is left. */
-static int gap_rest(struct attribution *attribution, struct rank_line *rank, struct busy_gap *gap)
+/* Cuts a gap where recording began to rest. Returns 0: nothing is left. */
+static int gap_cut(const struct rank_line *rank, struct busy_gap *gap, struct account *account)
 {
     uint64_t rested = rank_line_rest(rank, gap->start, gap->end);
     if (rested == gap->end)
         return 1;
-    uint64_t length = gap->end - rested;
-    rank->account.ns[ACCOUNT_RESTED] += length;
-    if (!attribution->told_status)
-        attribution->told_status = series_spread(&attribution->series, SERIES_COMPUTE, rested,
-                                                 gap->end, rank->busy * (double)length / 1e9, NULL);
+    account->ns[ACCOUNT_RESTED] += gap->end - rested;
     gap->end = rested;
     gap->idle = rested - gap->start;
     return gap->idle > 0;
+}
+
+/* The same, to be judged. In the picture a rest is as busy as the device was so far. */
+static int gap_rest(struct attribution *attribution, struct rank_line *rank, struct busy_gap *gap)
+{
+    uint64_t end = gap->end;
+    int is_left = gap_cut(rank, gap, &rank->account);
+    if (!attribution->told_status)
+        attribution->told_status =
+            series_spread(&attribution->series, SERIES_COMPUTE, gap->end, end,
+                          rank->busy * (double)(end - gap->end) / 1e9, NULL);
+    return is_left;
 }
 
 static stk_status gaps_judge(struct attribution *attribution, struct process_line *line,
@@ -361,17 +368,6 @@ stk_status judge_rank(struct attribution *attribution, struct process_line *line
 
 /* --- now ---------------------------------------------------------------------------------------*/
 
-/* As gap_rest, for the line that is shown meanwhile. */
-static int gap_rest_now(const struct rank_line *rank, struct busy_gap *gap, struct account *account)
-{
-    uint64_t rested = rank_line_rest(rank, gap->start, gap->end);
-    account->ns[ACCOUNT_RESTED] += gap->end - rested;
-    if (rested < gap->end)
-        gap->idle = rested - gap->start;
-    gap->end = rested;
-    return gap->idle > 0;
-}
-
 static stk_status rank_now(struct attribution *attribution, struct process_line *line,
                            struct stretch window, struct account *account, struct stk_error *err)
 {
@@ -383,13 +379,13 @@ static stk_status rank_now(struct attribution *attribution, struct process_line 
     const struct time_list *gaps = &line->rank->compute.gaps;
     for (size_t i = time_list_after(gaps, window.start); !status && i < gaps->count; i++) {
         struct busy_gap gap = *(struct busy_gap *)time_list_at(gaps, i);
-        if (gap_clip(&gap, window.start, window.end) && gap_rest_now(line->rank, &gap, account))
+        if (gap_clip(&gap, window.start, window.end) && gap_cut(line->rank, &gap, account))
             status = idle_split_gap(&split, &gap, err);
     }
     struct busy_gap tail = {line->rank->compute.frontier, window.end, 0, 1};
     tail.start = tail.start > window.start ? tail.start : window.start;
     tail.idle = tail.end > tail.start ? tail.end - tail.start : 0;
-    if (!status && tail.idle && gap_rest_now(line->rank, &tail, account))
+    if (!status && tail.idle && gap_cut(line->rank, &tail, account))
         status = idle_split_gap(&split, &tail, err);
     return status;
 }
