@@ -154,8 +154,8 @@ make_venv()
 install_package()
 {
     local stamp=.venv/.package
-    if [ -e $stamp ] && [ -z "$(find CMakeLists.txt pyproject.toml cmake include src cli python \
-        -name __pycache__ -prune -o -newer $stamp -print -quit)" ]; then
+    if [ -e $stamp ] && [ -z "$(find CMakeLists.txt pyproject.toml cmake include inject src cli \
+        plugins python -name __pycache__ -prune -o -newer $stamp -print -quit)" ]; then
         return
     fi
     say "installing the package stoker into .venv"
