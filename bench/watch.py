@@ -3,14 +3,17 @@
 The bar: no more than 2 % of the time of an epoch, and 64 MiB of memory.
 
 The bottleneck example runs alone and watched, in turn. Two loops of which an epoch is short run in
-two processes, of which one at a time works: epochs alone, then watched, then alone again, so that
-what else goes on in the machine meets both. The first epoch of a turn does not count: caches are
-the other's then. The figure is the median over such rounds, each against epochs alone before and
-after it, of several pairs of processes: each has its own luck with where its memory lies, and two
-that run alone may differ by a tenth for as long as they live. The watched process has longer turns
-than the other: while it waits, it earns recording that a script which never waits does not have.
+pairs of processes, of which one at a time works: epochs alone, then watched, then alone again, so
+that what else goes on in the machine meets both. The first epoch of a turn does not count: caches
+are the other's then. A round is the mean of the watched epochs against that of the epochs alone
+before and after it; the figure is the mean over all rounds, so what is dear and rare counts, too.
+There are several pairs: two processes that both run alone differ by some hundredths for as long as
+they live. The watched process has longer turns than the other: while it waits, it earns recording
+that a script which never waits does not have. The first seconds, in which all is recorded, do not
+count: what they cost does not grow with the run (inject/inject_allowance.h).
 """
 
+import contextlib
 import json
 import os
 import re
@@ -20,13 +23,14 @@ import sys
 import tempfile
 from pathlib import Path
 
-from bench import limits, measure
+from bench import measure
 
 EXAMPLE = measure.ROOT / "examples" / "bottleneck"
 MEMORY = 64 << 20
-ROUNDS, ROUNDS_BESIDE = 24, 6  # of all pairs of processes together
+PAIRS, ROUNDS = 3, 22  # of processes; of each pair
+ROUNDS_BESIDE = 8
 WARM_S = 12  # of epochs, before they count: all is recorded at first
-ALONE, WATCHED = 1, 4  # epochs of a turn that count
+ALONE, WATCHED = 2, 6  # epochs of a turn that count
 
 NOTES = {
     "slow": "the bottleneck example as it is first",
@@ -34,18 +38,9 @@ NOTES = {
     "cnn3d": "a 3D-CNN",
     "tiny": "a loop of tiny kernels",
 }
-# How a loop is watched: options of `stoker run`, and whether the library on the GPU is there. The
-# second and third tell where the first one's time goes.
-WAYS = {
-    "watched": ([], True),
-    "every": (["--every-kernel"], True),
-    "hook": ([], False),
-}
-WORDS = {
-    "watched": "watched",
-    "every": "watched, every kernel recorded",
-    "hook": "watched by the hook in its Python alone",
-}
+# How a loop is watched: options of `stoker run`.
+WAYS = {"watched": [], "every": ["--every-kernel"]}
+WORDS = {"watched": "watched", "every": "watched, every kernel recorded"}
 
 
 class Watched(measure.Side):
@@ -87,7 +82,7 @@ def run(options):
         for way in ways:
             more, ratio = _loop(name, way, device, options)
             rows += more[1:] if way != "watched" else more
-            ratios[f"{name}_{way}/{name}"] = ratio["median"]
+            ratios[f"{name}_{way}/{name}"] = ratio["mean"]
             rows[-1].update(rounds=ratio)
     memory = max(row.get("watcher_rss", 0) for row in rows)
     return {
@@ -138,8 +133,8 @@ def _example(data, pipeline, device, epochs):
 class Paced:
     """A process that runs an epoch when it is told to."""
 
-    def __init__(self, command, more=()):
-        self._child = _start(command, more)
+    def __init__(self, command):
+        self._child = _start(command)
         self._peak = measure.PeakWatch(self._child.pid, is_alone=True)
 
     def begin(self):
@@ -169,61 +164,66 @@ class Paced:
 
 
 def _loop(name, way, device, options):
-    """The rows alone and watched, and how they compare: median and quartiles over the rounds."""
-    is_main = way == "watched"
-    runs = options.runs if is_main else 1
-    rounds = 4 if options.quick else ROUNDS // runs if is_main else ROUNDS_BESIDE
-    pairs = [_pair(name, way, device, rounds) for _ in range(runs)]
-    ratios = [one for pair in pairs for one in pair["ratios"]]
-    low, middle, high = statistics.quantiles(ratios, n=4)
-    print(f"  {name:<8} {way:<8} {middle:.4f} ({low:.3f} to {high:.3f})", flush=True)
-    alone = [one for pair in pairs for one in pair["alone"]]
-    watched = [one for pair in pairs for one in pair["watched"]]
+    """The rows alone and watched, and how they compare: mean and quartiles over the rounds."""
+    is_main = way == "watched" and not options.quick
+    rounds = ROUNDS if is_main else ROUNDS_BESIDE
+    with contextlib.ExitStack() as stack:
+        pairs = [Pair(name, way, device, stack) for _ in range(PAIRS if is_main else 1)]
+        _warm(pairs, WARM_S if device == "cuda" and way == "watched" else 2)
+        for pair in pairs:
+            pair.run(rounds)
+    ratios = [one for pair in pairs for one in pair.ratios()]
+    low, _, high = statistics.quantiles(ratios, n=4)
+    mean = statistics.fmean(ratios)
+    print(f"  {name:<8} {way:<8} {mean:.4f} ({low:.3f} to {high:.3f})", flush=True)
+    alone = [one for pair in pairs for one in pair.alone]
+    watched = [one for pair in pairs for some in pair.watched for one in some]
     rows = [
         _row(name, alone, NOTES[name]),
-        {**_row(f"{name}_{way}", watched, f"{NOTES[name]}, {WORDS[way]}"), **pairs[-1]["told"]},
+        {**_row(f"{name}_{way}", watched, f"{NOTES[name]}, {WORDS[way]}"), **pairs[-1].told},
     ]
-    rows[1]["watcher_rss"] = max(pair["rss"] for pair in pairs)
-    each = [statistics.median(pair["ratios"]) for pair in pairs]
-    return rows, {"median": middle, "low": low, "high": high, "pairs": each}
+    rows[1]["watcher_rss"] = max(pair.rss for pair in pairs)
+    each = [statistics.fmean(pair.ratios()) for pair in pairs]
+    spread = statistics.stdev(ratios) / len(ratios) ** 0.5
+    return rows, {"mean": mean, "low": low, "high": high, "error": spread, "pairs": each}
 
 
-def _pair(name, way, device, rounds):
-    options, has_library = WAYS[way]
-    script = measure.python("bench.watch_loops", name, "--device", device)
-    taken = {"CUDA_INJECTION64_PATH": str(limits.library("no_injection"))}
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "run.json"
-        alone = Paced(script)
-        command = [*_watching_command(file, *options), *script]
-        watched = Paced(command, {} if has_library else taken)
-        warm_s = WARM_S if device == "cuda" and way == "watched" else 2
-        first, between = _rounds(alone, watched, rounds, warm_s)
-        alone.close()
-        rss = watched.close()
-        told = _told(json.loads(file.read_text()))
-    ratios = [
-        statistics.median(some) / ((before + after) / 2)
-        for before, some, after in zip(first, between, first[1:], strict=False)
-    ]
-    every = [one for some in between for one in some]
-    return {"ratios": ratios, "alone": first, "watched": every, "told": told, "rss": rss}
+def _warm(pairs, seconds):
+    """All at once, until each has worked for so long. The first epoch loads libraries."""
+    both = [one for pair in pairs for one in pair.both]
+    spent = -1
+    while spent < seconds:
+        for one in both:
+            one.begin()
+        least = min([one.end() for one in both])
+        spent = least + spent if spent >= 0 else 0
 
 
-def _rounds(alone, watched, rounds, warm_s):
-    """(seconds of epochs alone, one more than rounds; those watched, some in each round)."""
-    for one in alone, watched:
-        one.begin()
-    for one in alone, watched:  # the first of each loads libraries, both at once
-        one.end()
-    spent = alone.epoch()
-    while spent < warm_s:
-        spent += watched.epoch()
-    first, between = alone.turn(ALONE), []
-    for _ in range(rounds):
-        between.append(watched.turn(WATCHED))
-        first += alone.turn(ALONE)
-    return first, between
+class Pair:
+    """A loop alone, and the same loop watched."""
+
+    def __init__(self, name, way, device, stack):
+        script = measure.python("bench.watch_loops", name, "--device", device)
+        self._file = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "run.json"
+        self._ours = Paced(script)
+        self._theirs = Paced([*_watching_command(self._file, *WAYS[way]), *script])
+        self.alone, self.watched = [], []  # means of turns; seconds, a list for each turn
+        self.both = self._ours, self._theirs
+
+    def run(self, rounds):
+        self.alone.append(statistics.fmean(self._ours.turn(ALONE)))
+        for _ in range(rounds):
+            self.watched.append(self._theirs.turn(WATCHED))
+            self.alone.append(statistics.fmean(self._ours.turn(ALONE)))
+        self._ours.close()
+        self.rss = self._theirs.close()
+        self.told = _told(json.loads(self._file.read_text()))
+
+    def ratios(self):
+        return [
+            statistics.fmean(some) / ((before + after) / 2)
+            for before, some, after in zip(self.alone, self.watched, self.alone[1:], strict=False)
+        ]
 
 
 def _row(name, seconds, note):
@@ -243,9 +243,9 @@ def _watching_command(file, *options):
     return [sys.executable, "-m", "stoker", "run", "--json", str(file), *options, "--"]
 
 
-def _start(command, more=()):
+def _start(command):
     paths = [str(measure.ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1", **dict(more)}
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1"}
     pipe = subprocess.PIPE
     return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True, env=env)
 

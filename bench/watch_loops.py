@@ -29,7 +29,7 @@ def cnn3d(device):
         nn.Flatten(),
         nn.Linear(32, 10),
     ).to(device)
-    return _epoch(model, loader, device, rounds=6)
+    return _epoch(model, loader, device, rounds=2)
 
 
 def tiny(device):
@@ -39,7 +39,7 @@ def tiny(device):
     batches = [
         (torch.randn(32, 16, device=device), torch.zeros(32, dtype=torch.long, device=device))
     ]
-    return _epoch(model, batches * 24, device, rounds=1)
+    return _epoch(model, batches * 8, device, rounds=1)
 
 
 def _epoch(model, batches, device, rounds):
