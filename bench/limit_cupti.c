@@ -71,16 +71,21 @@ static const struct way {
     {"syncs", OPENS | KERNELS | SYNCS, "kernels and synchronisations"},
     {"overheads", OPENS | KERNELS | OVERHEADS, "kernels and CUPTI's own overhead"},
     {"all", ALL, "what `stoker run` records"},
-    {"calls", ALL | CALLS, "and launches of graphs"},
-    {"calls_once", ALL | CALLS_ONCE, "launches of graphs were recorded for 10 ms"},
+    {"calls", ALL | CALLS, "and calls that launch graphs"},
+    {"calls_once", ALL | CALLS_ONCE, "such calls were recorded for 10 ms"},
     {"kernels_stopped", OPENS | KERNELS | STOPS, "kernels were recorded, and are not any more"},
-    {"all_stopped", ALL | CALLS_ONCE | STOPS, "all was recorded, and is not any more"},
-    {"all_finalized", (ALL & ~FLUSHES) | CALLS_ONCE | STOPS | FINALIZES,
-     "and cuptiFinalize was called"},
+    {"all_stopped", ALL | STOPS, "all was recorded, and is not any more"},
+    {"calls_stopped", ALL | CALLS_ONCE | STOPS,
+     "all and calls were recorded, and are not any more"},
+    {"all_finalized", (ALL & ~FLUSHES) | STOPS | FINALIZES, "and cuptiFinalize was called"},
     {"kernels_between", OPENS | KERNELS | BETWEEN,
      "CUPTI came after the context, before the kernel's code"},
     {"kernels_late", OPENS | KERNELS | LATE, "CUPTI came after both"},
     {"all_between", ALL | BETWEEN, "what `stoker run` records, CUPTI came after the context"},
+    {"all_late", ALL | LATE, "what `stoker run` records, CUPTI came after both"},
+    {"all_late_stopped", ALL | LATE | STOPS, "and it is not recorded any more"},
+    {"all_late_finalized", (ALL & ~FLUSHES) | LATE | STOPS | FINALIZES,
+     "and cuptiFinalize was called"},
 };
 
 /* --- CUPTI ------------------------------------------------------------------------------------ */
@@ -120,12 +125,14 @@ static uint64_t our_clock(void)
     return inject_clock_now();
 }
 
+/* cuGraphLaunch as CUPTI numbers the driver's calls, with the legacy stream and without. */
 static void calls_set(uint8_t on)
 {
-    if (!cupti.enable_driver_call)
-        return;
-    (void)cupti.enable_driver_call(CALL_GRAPH_LAUNCH, on);
-    (void)cupti.enable_driver_call(CALL_GRAPH_LAUNCH_PTSZ, on);
+    enum { GRAPH_LAUNCH = 514, GRAPH_LAUNCH_PTSZ = 515 };
+    int (*enable)(int call, uint8_t enable) = NULL;
+    *(void **)&enable = dlsym(inject_find_cupti(), "cuptiActivityEnableDriverApi");
+    if (!enable || enable(GRAPH_LAUNCH, on) || enable(GRAPH_LAUNCH_PTSZ, on))
+        fprintf(stderr, "limit_cupti: records of calls were refused\n");
 }
 
 static void pause_ms(long ms)

@@ -125,6 +125,10 @@ static int records_try(void)
 
 static int records_begin(void)
 {
+    if (inject.recorder.rested_at) { /* another profiler came and went */
+        inject_sink_state(&inject.recorder.sink, GPU_RESTS, NULL);
+        return STATE_RECORDS;
+    }
     inject.tries_left = TRIES;
     return records_try();
 }
@@ -312,8 +316,8 @@ int stoker_inject_start(const char *folder)
     return result;
 }
 
-/* Waits for the device of the calling thread, by the driver that the program has loaded. Legal
- * while a stream is captured: the wait is then refused and no harm done. */
+/* Waits for the device of the calling thread, by the driver that the program has loaded. A capture
+ * of that thread's would be lost. */
 static void device_wait(void)
 {
     enum { CAPTURE_RELAXED = 2 };
@@ -347,6 +351,7 @@ void stoker_inject_yield(void)
         inject_recorder_stop(&inject.recorder);
         inject_sink_state(&inject.recorder.sink, GPU_YIELDS, NULL);
     }
+    inject.recorder.never_rests = 1; /* see inject_recorder.h */
     inject.tries_left = 0;
     turn_give(STATE_YIELDED);
 }
@@ -357,6 +362,13 @@ void stoker_inject_resume(void)
     int state = turn_take();
     if (is_turn(state))
         turn_give(state == STATE_YIELDED ? records_begin() : state);
+}
+
+void stoker_inject_graph(void)
+{
+    int state = atomic_load(&inject.state);
+    if (state == STATE_RECORDS || state == STATE_BUSY)
+        inject_recorder_graph(&inject.recorder);
 }
 
 void stoker_inject_flush(void)

@@ -18,9 +18,12 @@ INJECT_API int InitializeInjection(void);
 INJECT_API int stoker_inject_start(const char *folder);
 /* Before the program's own profiler starts, and after it ended. A yield waits for the work of the
  * calling thread's device, so that nothing is lost, and then CUPTI is not touched until the
- * resume. Legal at any time: a yield before the driver was initialised is remembered. */
+ * resume. Legal at any time but while the thread captures a graph, which the wait would spoil: a
+ * yield before the driver was initialised is remembered. */
 INJECT_API void stoker_inject_yield(void);
 INJECT_API void stoker_inject_resume(void);
+/* The program launches a CUDA graph now: kernels of it must be recorded. */
+INJECT_API void stoker_inject_graph(void);
 /* What is complete goes to the ring now. */
 INJECT_API void stoker_inject_flush(void);
 /* Ends recording and closes the ring; another start may follow. */

@@ -33,9 +33,6 @@ AT(cupti_sync, stream, 32);
 AT(cupti_overhead, what, 4);
 AT(cupti_overhead, start, 24);
 AT(cupti_overhead, end, 32);
-AT(cupti_call, call, 4);
-AT(cupti_call, start, 8);
-AT(cupti_call, correlation, 32);
 
 enum { VERSION_LEAST = 18 };         /* of CUDA 12.0: kernel records carry their graph */
 enum { VERSION_BY_NUMBER = 100000 }; /* from CUDA 13 on the number says the version: 130401 */
@@ -55,7 +52,6 @@ static const struct wanted {
     {"cuptiActivityGetNextRecord", offsetof(struct cupti_table, next_record), 1},
     {"cuptiActivityGetNumDroppedRecords", offsetof(struct cupti_table, get_dropped), 1},
     {"cuptiActivityRegisterTimestampCallback", offsetof(struct cupti_table, register_clock), 0},
-    {"cuptiActivityEnableDriverApi", offsetof(struct cupti_table, enable_driver_call), 0},
     {"cuptiActivityEnableAllSyncRecords", offsetof(struct cupti_table, enable_all_syncs), 0},
 };
 

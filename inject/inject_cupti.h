@@ -14,7 +14,7 @@ enum cupti_kind {
     KIND_COPY = 1,
     KIND_CLEAR = 2,
     KIND_KERNEL_ALONE = 3, /* never enabled: kernels would run one after the other */
-    KIND_DRIVER = 4,       /* never enabled as a whole: a record for each call of the driver */
+    KIND_DRIVER = 4,       /* never enabled: a record for each call of the driver */
     KIND_KERNEL = 10,
     KIND_OVERHEAD = 17,
     KIND_COPY_BETWEEN = 22, /* from device to device */
@@ -31,9 +31,6 @@ enum {
     CUPTI_NOT_THERE_VIRTUAL = 40
 };
 
-/* cuGraphLaunch as CUPTI numbers the driver's calls, with the legacy stream and without. */
-enum { CALL_GRAPH_LAUNCH = 514, CALL_GRAPH_LAUNCH_PTSZ = 515 };
-
 /* Kinds of overhead that CUPTI puts on the thread that launches. Others are the program's own
  * (compiling, lazy loading) or happen on a thread of CUPTI's (flushing). */
 enum {
@@ -43,8 +40,8 @@ enum {
 };
 
 /* The leading fields, alike in CUPTI 12.0 to 13.4 (kernel records 8 to 13, copies 5 to 7, copies
- * between devices 4, clears 4 and 5, synchronisations 1 and 2, overheads 1 to 3, calls 1, graphs 1
- * and 2): newer records only add at the end. inject_cupti.c pins the offsets. */
+ * between devices 4, clears 4 and 5, synchronisations 1 and 2, overheads 1 to 3, graphs 1 and 2):
+ * newer records only add at the end. inject_cupti.c pins the offsets. */
 struct cupti_record {
     uint32_t kind;
 };
@@ -83,18 +80,13 @@ struct cupti_overhead {
     uint8_t object[12];
     uint64_t start, end;
 };
-struct cupti_call {
-    uint32_t kind, call;
-    uint64_t start, end;
-    uint32_t process, thread, correlation;
-};
 
 typedef void cupti_request_function(uint8_t **buffer, size_t *size, size_t *most_records);
 typedef void cupti_complete_function(void *context, uint32_t stream, uint8_t *buffer, size_t size,
                                      size_t valid);
 typedef uint64_t cupti_clock_function(void);
 
-/* All return 0 when it worked. The last three may be NULL: older versions lack them. */
+/* All return 0 when it worked. The last two may be NULL: older versions lack them. */
 struct cupti_table {
     int (*get_version)(uint32_t *version);
     int (*get_timestamp)(uint64_t *nanoseconds);
@@ -106,7 +98,6 @@ struct cupti_table {
     int (*next_record)(uint8_t *buffer, size_t valid, struct cupti_record **record);
     int (*get_dropped)(void *context, uint32_t stream, size_t *count);
     int (*register_clock)(cupti_clock_function *clock);
-    int (*enable_driver_call)(int call, uint8_t enable);
     int (*enable_all_syncs)(uint8_t enable);
 };
 

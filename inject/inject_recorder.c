@@ -15,10 +15,7 @@ enum {
 #define MILLISECOND UINT64_C(1000000)
 #define CLOCK_SLACK_NS MILLISECOND
 #define EARLIEST_SLACK_NS (100 * MILLISECOND)
-#define GRAPH_GRACE_NS (10000 * MILLISECOND) /* no device is so far behind its launches */
-#define LOOK_FIRST_NS (1000 * MILLISECOND)
-#define LOOK_EVERY_NS (1000 * MILLISECOND)
-#define LOOK_NS (10 * MILLISECOND)
+#define GRACE_NS (10000 * MILLISECOND) /* no device is so far behind its launches */
 
 static const struct recorded {
     int kind;
@@ -62,6 +59,8 @@ int inject_recorder_open(struct inject_recorder *recorder, char words[CUPTI_WORD
         return -1;
     }
     current = recorder;
+    recorder->allowance = (struct inject_allowance){0};
+    recorder->rested_at = 0;
     return cupti_open(&recorder->table, words);
 }
 
@@ -137,37 +136,10 @@ static enum recorder_health clock_check(struct inject_recorder *recorder)
 
 /* --- recording -------------------------------------------------------------------------------- */
 
-static void graph_calls_enable(const struct cupti_table *table, uint8_t on)
-{
-    if (!table->enable_driver_call)
-        return;
-    (void)table->enable_driver_call(CALL_GRAPH_LAUNCH, on);
-    (void)table->enable_driver_call(CALL_GRAPH_LAUNCH_PTSZ, on);
-}
-
-/* Records of calls, be it of one alone, make every call of CUDA slower: on an H200 a launch of
- * PyTorch's took 15 us with them, 9 without, 7 alone. So launches of graphs are looked at in the
- * first second of kernels, and then for a moment of each. */
-static void graphs_look(struct inject_recorder *recorder, uint64_t now)
-{
-    if (recorder->is_looking && !inject_sink_kernels(&recorder->sink))
-        recorder->look_time = now + LOOK_FIRST_NS;
-    if (now < recorder->look_time)
-        return;
-    if (!recorder->is_looking) {
-        graph_calls_enable(&recorder->table, 1);
-        nanosleep(&(struct timespec){.tv_nsec = LOOK_NS}, NULL);
-    }
-    graph_calls_enable(&recorder->table, 0);
-    recorder->is_looking = 0;
-    recorder->look_time = now + LOOK_EVERY_NS;
-}
-
 static void kinds_disable(const struct cupti_table *table)
 {
     for (int i = 0; i < RECORDED_KINDS; i++)
         (void)table->disable(recorded_kinds[i].kind);
-    graph_calls_enable(table, 0);
     if (table->enable_all_syncs)
         (void)table->enable_all_syncs(1); /* as it was */
 }
@@ -200,13 +172,9 @@ int inject_recorder_start(struct inject_recorder *recorder, char words[CUPTI_WOR
         cupti_refusal(table, result, "record kernels and copies", words);
         return -1;
     }
-    graph_calls_enable(table, 1);
-    inject_turns_wake(&recorder->turns);
     recorder->failures = 0;
     recorder->rate_time = recorder->graph_time = inject_clock_now();
     recorder->graph_launches = inject_sink_launches(&recorder->sink);
-    recorder->is_looking = 1;
-    recorder->look_time = recorder->rate_time + LOOK_FIRST_NS;
     return 0;
 }
 
@@ -225,36 +193,39 @@ static void rate_measure(struct inject_recorder *recorder, uint64_t now)
 
 static void graphs_check(struct inject_recorder *recorder, uint64_t now)
 {
-    if (now - recorder->graph_time < GRAPH_GRACE_NS)
+    if (now - recorder->graph_time < GRACE_NS)
         return;
     inject_sink_check_graphs(&recorder->sink, recorder->graph_launches);
     recorder->graph_launches = inject_sink_launches(&recorder->sink);
     recorder->graph_time = now;
 }
 
-/* A rest is told before recording stops, its end after recording goes on: what is told to be
- * recorded is. */
-static enum recorder_health turns_take(struct inject_recorder *recorder, uint64_t now)
+/* It is told before recording stops: all that was launched until then is recorded. */
+static void rest_look(struct inject_recorder *recorder, uint64_t now)
 {
-    uint64_t records = inject_sink_records(&recorder->sink);
-    if (recorder->never_rests)
-        return RECORDER_WELL;
-    switch (inject_turns_look(&recorder->turns, now, records)) {
-    case TURN_STAYS:
-        break;
-    case TURN_RESTS:
-        inject_sink_state(&recorder->sink, GPU_RESTS, NULL);
-        kinds_disable(&recorder->table);
-        break;
-    case TURN_RECORDS:
-        if (kinds_enable(&recorder->table))
-            return RECORDER_RESET;
-        inject_sink_state(&recorder->sink, GPU_RECORDS, NULL);
-        recorder->rate_time = now; /* the rate is still that of before */
-        recorder->rate_records = records;
-        break;
-    }
-    return RECORDER_WELL;
+    struct inject_sink *sink = &recorder->sink;
+    if (!inject_allowance_spend(&recorder->allowance, now, inject_sink_records(sink),
+                                inject_sink_busy(sink)) ||
+        recorder->never_rests)
+        return;
+    inject_sink_state(sink, GPU_RESTS, NULL);
+    kinds_disable(&recorder->table);
+    recorder->rested_at = now;
+}
+
+/* Work that is queued still has its records to come. */
+static void rest_flush(struct inject_recorder *recorder, uint64_t now)
+{
+    uint64_t reached = now;
+    if (now - recorder->rested_at < GRACE_NS && !recorder->table.flush_all(FLUSH_COMPLETE))
+        reached = inject_buffers_oldest(&recorder->buffers, now);
+    inject_sink_reached(&recorder->sink, reached);
+}
+
+void inject_recorder_graph(struct inject_recorder *recorder)
+{
+    if (!recorder->rested_at)
+        inject_sink_launched(&recorder->sink);
 }
 
 int inject_recorder_is_behind(struct inject_recorder *recorder)
@@ -265,6 +236,10 @@ int inject_recorder_is_behind(struct inject_recorder *recorder)
 enum recorder_health inject_recorder_flush(struct inject_recorder *recorder)
 {
     uint64_t now = inject_clock_now();
+    if (recorder->rested_at) {
+        rest_flush(recorder, now);
+        return RECORDER_WELL;
+    }
     int result = recorder->table.flush_all(FLUSH_COMPLETE);
     recorder->failures = result ? recorder->failures + 1 : 0;
     if (result == CUPTI_NOT_INITIALIZED || recorder->failures > FAILURES_MOST)
@@ -274,11 +249,9 @@ enum recorder_health inject_recorder_flush(struct inject_recorder *recorder)
         return health;
     inject_sink_reached(&recorder->sink, inject_buffers_oldest(&recorder->buffers, now));
     graphs_check(recorder, now);
-    if (!recorder->turns.rests_until) {
-        rate_measure(recorder, now);
-        graphs_look(recorder, now);
-    }
-    return turns_take(recorder, now);
+    rate_measure(recorder, now);
+    rest_look(recorder, now);
+    return RECORDER_WELL;
 }
 
 void inject_recorder_stop(struct inject_recorder *recorder)

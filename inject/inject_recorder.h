@@ -6,21 +6,33 @@
  *
  * Kernels that a CUDA graph launches have records of their own as long as CUPTI is not asked for
  * graphs as a whole; that is what we want, for a graph's time is not all work. To notice a graph
- * whose kernels CUPTI does not see (it was made before CUPTI was started, or the device launches
- * it), the one call that launches graphs is recorded too, and compared.
+ * whose kernels CUPTI does not see (it was made before CUPTI was started), the hook in PyTorch
+ * tells of launches, and they are compared. CUPTI's own records of calls, be it of one alone, make
+ * every call of CUDA slower: on an H200 a launch of PyTorch's took 15 us with them, 9 without, 7
+ * alone.
  *
  * The clock: CUPTI asks a function of ours for the time, so that its times are those of all other
  * records. PyTorch's profiler gives it another; that is why the clock is given again whenever
- * CUPTI is taken over, and why a clock that is not ours shows that somebody took CUPTI away. */
+ * CUPTI is taken over, and why a clock that is not ours shows that somebody took CUPTI away.
+ *
+ * Where recording costs the program much (inject_allowance.h), it rests: it ends before the program
+ * does, once and for good. On an H200 a program whose recording began before CUDA's context was
+ * made is as fast as ever once it is switched off. After recording that began while the program
+ * ran, switched off it costs as much as on: a loop of tiny kernels took 1.20 to 1.39 times its time
+ * with nothing recorded, however it was switched (kinds of records, contexts, one kind kept, others
+ * switched on and off); a launch in C, 1.18 (all_late_stopped in results/gpu/cupti.json). Only
+ * cuptiFinalize ends that, and while other threads launch, it crashes the program. So there is one
+ * stretch of records, at the beginning. */
 #ifndef INJECT_RECORDER_H
 #define INJECT_RECORDER_H
 
+#include <stdatomic.h>
 #include <stdint.h>
 
+#include "inject_allowance.h"
 #include "inject_buffers.h"
 #include "inject_cupti.h"
 #include "inject_sink.h"
-#include "inject_turns.h"
 
 struct inject_recorder {
     struct cupti_table table;
@@ -34,10 +46,9 @@ struct inject_recorder {
     uint64_t rate_records;
     uint64_t graph_time; /* when launches of graphs were last counted */
     uint64_t graph_launches;
-    uint64_t look_time; /* when launches of graphs are looked at next, or no longer */
-    int is_looking;     /* all the time until then */
-    struct inject_turns turns;
-    int never_rests; /* every kernel is wanted, whatever that costs */
+    struct inject_allowance allowance;
+    _Atomic uint64_t rested_at; /* not 0: since then it rests */
+    int never_rests; /* every kernel is wanted, whatever that costs; or a rest would save nothing */
 };
 
 enum recorder_health {
@@ -53,8 +64,9 @@ int inject_recorder_start(struct inject_recorder *recorder, char words[CUPTI_WOR
 /* The device is seconds behind its launches: each flush makes CUPTI begin a new buffer, and those
  * of work that is queued stay with it. Any thread. */
 int inject_recorder_is_behind(struct inject_recorder *recorder);
-/* Asks for what is complete, and says up to when the ring is. Recording rests now and then, where
- * there is much of it (inject_turns.h). */
+/* A graph is launched. Any thread. */
+void inject_recorder_graph(struct inject_recorder *recorder);
+/* Asks for what is complete, and says up to when the ring is. Begins to rest when it is time. */
 enum recorder_health inject_recorder_flush(struct inject_recorder *recorder);
 /* Asks for everything and lets CUPTI go. The caller has waited for the device, or does not care
  * for what still runs. */

@@ -108,13 +108,13 @@ static void take_kernel(struct inject_sink *sink, const struct cupti_kernel *ker
 {
     uint64_t start = kernel->start, end = kernel->end;
     int in_graph = kernel->graph_node || kernel->graph;
-    sink->kernels++;
     if (in_graph)
         count_graph(sink, kernel->correlation);
     if (!fit_times(sink, latest, &start, &end)) {
         sink->lost[in_graph ? LOST_GRAPH : LOST_UNTIMED] += !sink->is_ending;
         return;
     }
+    sink->busy_ns += end - start;
     struct inject_name *name = inject_names_find(&sink->names, kernel->name);
     if (!name->is_told && !tell_name(sink, name, kernel->name))
         return;
@@ -224,11 +224,6 @@ static void take_record(struct inject_sink *sink, const struct cupti_record *rec
     case KIND_OVERHEAD:
         take_overhead(sink, (const struct cupti_overhead *)record, latest);
         break;
-    case KIND_DRIVER:
-        if (((const struct cupti_call *)record)->call == CALL_GRAPH_LAUNCH ||
-            ((const struct cupti_call *)record)->call == CALL_GRAPH_LAUNCH_PTSZ)
-            sink->graph_launches++;
-        break;
     case KIND_GRAPH: /* somebody asked CUPTI for graphs as a whole: their kernels are not told */
     case KIND_DEVICE_GRAPH:
         sink->lost[LOST_GRAPH]++;
@@ -317,6 +312,13 @@ void inject_sink_ending(struct inject_sink *sink)
     pthread_mutex_unlock(&sink->lock);
 }
 
+void inject_sink_launched(struct inject_sink *sink)
+{
+    pthread_mutex_lock(&sink->lock);
+    sink->graph_launches++;
+    pthread_mutex_unlock(&sink->lock);
+}
+
 uint64_t inject_sink_launches(struct inject_sink *sink)
 {
     pthread_mutex_lock(&sink->lock);
@@ -347,10 +349,10 @@ uint64_t inject_sink_records(struct inject_sink *sink)
     return records;
 }
 
-uint64_t inject_sink_kernels(struct inject_sink *sink)
+uint64_t inject_sink_busy(struct inject_sink *sink)
 {
     pthread_mutex_lock(&sink->lock);
-    uint64_t kernels = sink->kernels;
+    uint64_t busy_ns = sink->busy_ns;
     pthread_mutex_unlock(&sink->lock);
-    return kernels;
+    return busy_ns;
 }

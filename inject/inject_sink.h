@@ -24,10 +24,10 @@ struct inject_sink {
     int64_t offset;    /* what to add to CUPTI's times */
     int is_ending;     /* work without an end was cut off with the process: that is no loss */
     uint64_t records;  /* since the start */
-    uint64_t kernels;  /* of those */
+    uint64_t busy_ns;  /* the sum of all kernels' lengths */
     uint64_t lost[LOST_REASONS]; /* not told yet */
     uint64_t reached;            /* told */
-    uint64_t graph_launches;     /* calls of the driver */
+    uint64_t graph_launches;     /* as the hook tells */
     uint64_t graph_runs;         /* launches of which there are records */
     uint64_t graph_missing;      /* told */
     uint32_t graph_last;         /* correlation of the last one */
@@ -46,12 +46,14 @@ void inject_sink_reached(struct inject_sink *sink, uint64_t time);
 /* From now on times are CUPTI's plus `offset`, and none is before `earliest`. */
 void inject_sink_clock(struct inject_sink *sink, uint64_t earliest, int64_t offset);
 void inject_sink_ending(struct inject_sink *sink);
-/* How many graphs were launched so far. */
+/* A graph is launched now. */
+void inject_sink_launched(struct inject_sink *sink);
+/* How many were so far. */
 uint64_t inject_sink_launches(struct inject_sink *sink);
 /* Of the first `launches` graphs all records must be here: tells how many have none. */
 void inject_sink_check_graphs(struct inject_sink *sink, uint64_t launches);
 uint64_t inject_sink_records(struct inject_sink *sink);
-uint64_t inject_sink_kernels(struct inject_sink *sink);
+uint64_t inject_sink_busy(struct inject_sink *sink);
 void inject_sink_close(struct inject_sink *sink);
 /* In a forked child: the ring is the parent's, which goes on writing to it, and its lock may have
  * been held by a thread that is not here. Whatever CUPTI still hands over here goes nowhere. */

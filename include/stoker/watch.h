@@ -28,7 +28,7 @@ struct stk_watch_options {
     uint64_t trace_bytes;       /* at most so large; 0: 64 MiB */
     uint64_t seconds;           /* watch so long; the command goes on to its end. 0: to its end */
     uint32_t stack_hz;          /* 0: 100; UINT32_MAX: no stacks */
-    int every_kernel;           /* else a GPU with much to do is recorded in turns */
+    int every_kernel;           /* else until that would cost the script too much */
     const char *replay;         /* run file whose loaders are replayed from memory; NULL: none */
     /* Called four times a second from the collector; NULL: none. */
     void (*live)(void *user, const struct stk_watch_now *now);

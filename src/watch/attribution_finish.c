@@ -380,10 +380,10 @@ static void notices_say(struct attribution *attribution)
     if (rested)
         attribution_say(
             attribution->notices,
-            "The GPU was recorded %.0f %% of the time, in turns: it is given so much to "
-            "do that recording all of it would slow the script down. What it did "
-            "meanwhile is taken to be alike.",
-            100 * (1 - (double)rested / (double)whole));
+            "The GPU was recorded for the first %.1f s, %.0f %% of the time: so many kernels are "
+            "launched that recording all of them would slow the script down. What it did "
+            "afterwards is taken to be alike; --every-kernel records it.",
+            (double)(whole - rested) / 1e9, 100 * (1 - (double)rested / (double)whole));
     if (compiled)
         attribution_say(attribution->notices, "%.1f s of torch.compile are not judged.",
                         (double)compiled / 1e9);

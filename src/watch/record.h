@@ -129,7 +129,7 @@ enum gpu_state {
     GPU_YIELDS = 2,  /* to the script's own profiler, from now on */
     GPU_ENDS = 3,
     GPU_ABSENT = 4, /* words say why: there is no CUPTI, or it refuses */
-    GPU_RESTS = 5   /* for a while, so that recording costs little */
+    GPU_RESTS = 5   /* it has seen enough: more would cost the script too much */
 };
 struct record_gpu {
     struct record head;

@@ -132,18 +132,6 @@ SIM_API int cuptiActivityDisable(uint32_t kind)
     return kind_set("cuptiActivityDisable", kind, 0);
 }
 
-SIM_API int cuptiActivityEnableDriverApi(uint32_t call, uint8_t enable)
-{
-    (void)call;
-    pthread_mutex_lock(&cupti.lock);
-    if (enable)
-        cupti.counts.driver_calls++;
-    else if (cupti.counts.driver_calls)
-        cupti.counts.driver_calls--;
-    pthread_mutex_unlock(&cupti.lock);
-    return enter("cuptiActivityEnableDriverApi");
-}
-
 SIM_API int cuptiActivityEnableAllSyncRecords(uint8_t enable)
 {
     pthread_mutex_lock(&cupti.lock);
@@ -279,8 +267,7 @@ void sim_cupti_add(const void *record, size_t size, int is_over)
     uint32_t kind;
     memcpy(&kind, record, sizeof kind);
     pthread_mutex_lock(&cupti.lock);
-    int is_recorded =
-        (cupti.counts.enabled >> kind & 1) || (kind == 4 && cupti.counts.driver_calls);
+    int is_recorded = cupti.counts.enabled >> kind & 1;
     size_t layout = cupti.layouts[kind];
     if (is_recorded && layout) {
         struct buffer *buffer = buffer_filled(layout);
@@ -331,7 +318,7 @@ void sim_cupti_finalize(void)
     cupti.request = NULL;
     cupti.complete = NULL;
     cupti.clock = NULL;
-    cupti.counts.enabled = cupti.counts.driver_calls = 0;
+    cupti.counts.enabled = 0;
     cupti.count = 0;
     pthread_mutex_unlock(&cupti.lock);
 }

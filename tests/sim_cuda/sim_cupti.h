@@ -18,7 +18,6 @@ struct sim_cupti_counts {
     uint64_t enabled;    /* a bit for each kind */
     uint64_t subscribes; /* must stay 0: there is one subscriber, and it is the program's */
     uint64_t registers, flushes, forced;
-    uint64_t driver_calls;      /* of single calls of the driver that are recorded now */
     uint64_t calls;             /* of any function of CUPTI's */
     uint64_t held;              /* buffers that it has */
     uint64_t largest, smallest; /* buffers that it got, in bytes */

@@ -11,7 +11,7 @@ import os
 import struct
 import time
 
-KERNEL, COPY, SYNC, DRIVER = 10, 1, 38, 4
+KERNEL, COPY, SYNC = 10, 1, 38
 TO_DEVICE, PAGEABLE, PINNED, DEVICE = 1, 1, 2, 3
 STREAM = 7
 
@@ -36,8 +36,10 @@ class SimGpu:
         self._cupti.sim_cupti_add.restype = None
         self._names, self._free, self._launches = {}, 0, 0
         self.busy = 0  # nanoseconds of kernels
+        self._injected = None
         if path := os.environ.get("CUDA_INJECTION64_PATH"):
-            ctypes.CDLL(path).InitializeInjection()
+            self._injected = ctypes.CDLL(path)
+            self._injected.InitializeInjection()
 
     def _add(self, record):
         self._cupti.sim_cupti_add(record, len(record), 1)
@@ -66,12 +68,13 @@ class SimGpu:
         self._launches += 1
         self._kernel(seconds, name, self._launches, 0)
 
-    def launch_graph(self, kernels, is_seen=True):
-        """Queues kernels (a list of seconds) as one graph. is_seen: CUPTI records them."""
+    def launch_graph(self, kernels, is_seen=True, is_told=True):
+        """Queues kernels (a list of seconds) as one graph. is_seen: CUPTI records them; is_told: as
+        the hook does when PyTorch launches one."""
         until(self._free - 500_000_000)
         self._launches += 1
-        call = struct.pack("<IIQQIIII", DRIVER, 514, now(), now(), 1, 1, self._launches, 0)
-        self._add(call)
+        if self._injected and is_told:
+            self._injected.stoker_inject_graph()
         for seconds in kernels:
             if is_seen:
                 self._kernel(seconds, "node", self._launches, 4)

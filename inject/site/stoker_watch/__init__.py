@@ -12,6 +12,7 @@ _ACTIONS = {
     "torch._tensor": ("torch_steps", "patch_tensor"),
     "torch.serialization": ("torch_steps", "patch_save"),
     "torch.cuda": ("torch_steps", "patch_cuda"),
+    "torch.cuda.graphs": ("gpu_library", "patch_graphs"),
     "torch.nn.modules.module": ("torch_steps", "patch_module"),
     "torch.optim.optimizer": ("torch_steps", "patch_optimizer"),
     "torch.distributed.distributed_c10d": ("torch_steps", "patch_collectives"),

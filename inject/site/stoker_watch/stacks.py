@@ -21,9 +21,11 @@ OUTER = 24
 NODES = 60000
 CODES = 20000
 SECOND = 1000000000
-# A sample keeps the script's threads waiting for the GIL: of a second, so much and no more. On a
-# machine that is busy with other things a sample may take long, and then fewer are taken.
-SPENT_MOST, SPENT_LITTLE = SECOND // 150, SECOND // 600
+# A sample takes the GIL from a thread that runs, and that costs it more than the sample: to hand it
+# over and back is about 100 us (100 samples a second made a loop of tiny operations slower by a
+# hundredth). Of a second, so much and no more; a thread that waits loses nothing.
+SPENT_MOST, SPENT_LITTLE = SECOND // 200, SECOND // 800
+HAND_OVER = 100000
 RATE_LEAST = 10
 
 _sample = rings.SAMPLE.pack_into
@@ -256,7 +258,7 @@ class Sampler:
     def _take(self):
         now = clock()
         frames = sys._current_frames()
-        main = state.main_thread
+        main, share = state.main_thread, 1
         self.ticks += 1
         for ident, frame in frames.items():
             if ident == self.ident:
@@ -267,12 +269,14 @@ class Sampler:
                 continue
             if self.ticks % watched.every:
                 continue
-            self._tell(watched, frame, clock())
+            running = self._tell(watched, frame, clock())
+            if ident == main:
+                share = running
         del frames
         if self.ticks % 512 == 0:
             self._forget()
         self.sampled += 1
-        self.spent += clock() - now
+        self.spent += int((clock() - now + HAND_OVER) * share)
 
     def _meet(self, ident, main, now):
         thread, kind, every = 0, rings.SAMPLE_OTHER, 10
@@ -289,20 +293,23 @@ class Sampler:
         return watched
 
     def _tell(self, watched, frame, now):
+        """Returns the share of the time since the last sample in which the thread ran."""
+        elapsed, used = now - watched.last, watched.used()
         self.ring.put(
             _sample,
             48,
             rings.RECORD_SAMPLE,
             0,
             now,
-            now - watched.last,
-            watched.used(),
+            elapsed,
+            used,
             watched.thread,
             watched.kind,
             self.tree.node(frame),
             0,
         )
         watched.last = now
+        return min(used / elapsed, 1) if used != rings.UNKNOWN and elapsed > 0 else 1
 
     def _forget(self):
         alive = sys._current_frames()

@@ -1,12 +1,12 @@
 """The script's own torch.profiler: it needs CUPTI for itself. The injected library yields while it
 records; what it saw on the device is told from here afterwards, so that nothing is lost."""
 
-import ctypes
-import os
+import sys
 import time
 
 from . import recording
 from . import ring as rings
+from .gpu_library import injected
 from .importing import patch
 from .recording import clock, state
 
@@ -30,29 +30,14 @@ class Yielded:
     by = None  # the profile object that we yielded to
 
 
-def injected():
-    """The injected library of this run; None where there is none, or the GPU is another's."""
-    path = os.path.join(state.folder, "libstoker_inject.so")
-    named = os.environ.get("CUDA_INJECTION64_PATH", "").startswith(state.folder)
-    if not (named or is_loaded(path)):
-        return None
-    try:
-        library = ctypes.CDLL(path)
-        return library if library.stoker_inject_yield and library.stoker_inject_resume else None
-    except (OSError, AttributeError):
-        return None
-
-
-def is_loaded(path):
-    try:
-        with open("/proc/self/maps", encoding="utf-8", errors="replace") as maps:
-            return any(path in line for line in maps)
-    except OSError:
-        return False
-
-
 def uses_device(profile):
     return any("CUDA" in str(one) for one in getattr(profile, "kineto_activities", ()))
+
+
+def captures():
+    """A yield waits for the device, which would spoil a graph that is being captured."""
+    cuda = sys.modules.get("torch.cuda")
+    return cuda is not None and cuda.is_initialized() and cuda.is_current_stream_capturing()
 
 
 def begin(profile):
@@ -62,7 +47,7 @@ def begin(profile):
     Yielded.start = clock()
     if piece not in state.on_second:
         state.on_second.append(piece)
-    if uses_device(profile):
+    if uses_device(profile) and not captures():
         Yielded.library = injected()
         if Yielded.library is not None:
             Yielded.library.stoker_inject_yield()

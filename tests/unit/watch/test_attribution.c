@@ -379,7 +379,7 @@ static void time_that_was_not_recorded_is_taken_to_be_like_the_rest(void **state
     assert_in_range(rank->idle_ns, whole.idle_ns * 97 / 100, whole.idle_ns);
     assert_in_range(rank->kernels, 400, 408);
     assert_int_equal(rank->next_ns, whole.next_ns);
-    assert_non_null(strstr(story->summary.notices[0], "recorded 25 % of the time"));
+    assert_non_null(strstr(story->summary.notices[0], "the first 1.0 s, 25 % of the time"));
     const float *busy = story->summary.series[SERIES_COMPUTE];
     double sum = 0;
     for (size_t i = 0; i < story->summary.bins; i++)

@@ -250,8 +250,7 @@ static void what_cupti_dropped_is_told(void **state)
 static void launch_graph(uint32_t correlation, int has_kernels)
 {
     uint64_t now = inject_clock_now();
-    struct cupti_call call = {KIND_DRIVER, CALL_GRAPH_LAUNCH, now, now + 9, 1, 1, correlation};
-    test.add(&call, sizeof call, 1);
+    stoker_inject_graph();
     for (int i = 0; has_kernels && i < 3; i++) {
         struct cupti_kernel kernel = kernel_of("node", now, now + 5);
         kernel.correlation = correlation;
@@ -354,8 +353,7 @@ static void a_ring_that_is_read_goes_round(void **state)
 
 /* --- rests ------------------------------------------------------------------------------------ */
 
-/* So many records, of which nothing is told (queries that did not wait), until recording rests; the
- * last ones slowly, for then a rest is short. */
+/* So many records, of which nothing is told (queries that did not wait), until recording rests. */
 static int record_until_rest(void)
 {
     int count = 0;
@@ -363,48 +361,63 @@ static int record_until_rest(void)
         uint64_t now = inject_clock_now();
         struct cupti_sync query = {KIND_SYNC, 1, now, now + 300, 0, 0, 1};
         test.add(&query, sizeof query, 1);
-        if (count % 1000 != 999)
-            continue;
-        if (count > 98000)
-            pause_ms(100);
-        stoker_inject_flush();
+        if (count % 1000 == 999)
+            stoker_inject_flush();
     }
     return count;
-}
-
-/* Whether kernels are recorded now. */
-static int is_recorded(void)
-{
-    struct seen seen = ring_copy(getpid());
-    int before = count_of(&seen, RECORD_KERNEL);
-    uint64_t now = inject_clock_now();
-    add_kernel("tiny", now, now + 1);
-    stoker_inject_flush();
-    seen = ring_copy(getpid());
-    return count_of(&seen, RECORD_KERNEL) - before;
 }
 
 static void rest_body(void)
 {
     start();
     stoker_inject_flush();
+    uint64_t now = inject_clock_now();
+    struct cupti_kernel queued = kernel_of("queued", now, now + 1);
+    test.add(&queued, sizeof queued, 0);
     int first = record_until_rest();
-    CHECK(first >= 100000 && first < 200000); /* what is allowed at first */
+    CHECK(first >= 100000 && first < 110000);
+    struct sim_cupti_counts counts = counts_now();
+    CHECK(counts.enabled == 0 && counts.registers == 1);
     struct seen seen = ring_copy(getpid());
-    const struct record_gpu *rests = state_of(&seen, GPU_RESTS);
-    CHECK(rests && counts_now().driver_calls == 0);
-    uint64_t begun = rests->time;
-    CHECK(!is_recorded());
-    while (inject_clock_now() < begun + UINT64_C(12000000000) && !counts_now().enabled)
-        pause_ms(50);
-    CHECK(inject_clock_now() > begun + UINT64_C(900000000) && is_recorded());
-    CHECK(record_until_rest() < first / 2); /* there is less than at first */
+    CHECK(state_of(&seen, GPU_RESTS) && count_of(&seen, RECORD_KERNEL) == 0);
+    test.complete(); /* what was launched before is still taken */
+    stoker_inject_flush();
+    seen = ring_copy(getpid());
+    CHECK(count_of(&seen, RECORD_KERNEL) == 1 && count_of(&seen, RECORD_LOST) == 0);
+    now = inject_clock_now();
+    pause_ms(600);
+    seen = ring_copy(getpid());
+    CHECK(reached_of(&seen) > now + 200000000); /* nothing of this ring is missing */
+    CHECK(counts_now().registers == 1 && counts_now().enabled == 0);
+    CHECK(count_of(&seen, RECORD_GPU) == 2);
 }
 
 static void recording_rests_where_there_is_too_much_of_it(void **state)
 {
     (void)state;
     SUCCEEDS(rest_body);
+}
+
+/* A device that is busy all the time: what a record costs the thread is not felt. */
+static void hidden_body(void)
+{
+    start();
+    stoker_inject_flush();
+    uint64_t begun = inject_clock_now(), end = begun;
+    for (int i = 0; i < 150000; i++) {
+        uint64_t now = inject_clock_now();
+        add_kernel("tiny", end, now);
+        end = now;
+        if (i % 1000 == 999)
+            stoker_inject_flush();
+    }
+    CHECK(counts_now().enabled != 0);
+}
+
+static void recording_goes_on_where_it_is_not_felt(void **state)
+{
+    (void)state;
+    SUCCEEDS(hidden_body);
 }
 
 static void rest_yield_body(void)
@@ -415,16 +428,52 @@ static void rest_yield_body(void)
     stoker_inject_yield();
     struct seen seen = ring_copy(getpid());
     CHECK(state_of(&seen, GPU_YIELDS));
-    pause_ms(2000); /* the rest would be over; CUPTI is another's */
-    CHECK(counts_now().enabled == 0);
+    uint64_t calls = counts_now().calls;
+    stoker_inject_flush();
+    CHECK(counts_now().calls == calls); /* CUPTI is another's */
     stoker_inject_resume();
-    CHECK(counts_now().enabled != 0 && is_recorded());
+    stoker_inject_flush();
+    CHECK(counts_now().enabled == 0 && counts_now().registers == 1);
+    seen = ring_copy(getpid());
+    CHECK(count_of(&seen, RECORD_GPU) == 4); /* it records, rests, yields, rests */
 }
 
-static void a_rest_does_not_take_cupti_from_others(void **state)
+static void a_rest_goes_on_after_another_profiler(void **state)
 {
     (void)state;
     SUCCEEDS(rest_yield_body);
+}
+
+static void late_rest_body(void)
+{
+    start();
+    stoker_inject_yield();
+    stoker_inject_resume();
+    CHECK(record_until_rest() == 200000);
+}
+
+static void recording_that_began_late_does_not_rest(void **state)
+{
+    (void)state;
+    SUCCEEDS(late_rest_body);
+}
+
+static void rest_graphs_body(void)
+{
+    start();
+    stoker_inject_flush();
+    record_until_rest();
+    for (uint32_t i = 1; i <= 20; i++)
+        launch_graph(i, 1);
+    stoker_inject_yield();
+    struct seen seen = ring_copy(getpid());
+    CHECK(lost_of(&seen, 3) == 0);
+}
+
+static void graphs_that_are_launched_in_a_rest_are_not_missed(void **state)
+{
+    (void)state;
+    SUCCEEDS(rest_graphs_body);
 }
 
 /* --- others that use CUPTI -------------------------------------------------------------------- */
@@ -459,7 +508,7 @@ static void yield_body(void)
     stoker_inject_yield();
     stoker_inject_yield(); /* once more does no harm */
     struct sim_cupti_counts counts = counts_now();
-    CHECK(counts.enabled == 0 && counts.driver_calls == 0 && counts.all_syncs == 1);
+    CHECK(counts.enabled == 0 && counts.all_syncs == 1);
     CHECK(counts.held == 0 && counts.forced == 1);
     test.register_callbacks(others_request, others_complete);
     test.register_clock(others_clock);
@@ -634,7 +683,10 @@ int main(void)
         cmocka_unit_test(a_full_ring_is_counted_and_never_waited_for),
         cmocka_unit_test(a_ring_that_is_read_goes_round),
         cmocka_unit_test(recording_rests_where_there_is_too_much_of_it),
-        cmocka_unit_test(a_rest_does_not_take_cupti_from_others),
+        cmocka_unit_test(recording_goes_on_where_it_is_not_felt),
+        cmocka_unit_test(a_rest_goes_on_after_another_profiler),
+        cmocka_unit_test(recording_that_began_late_does_not_rest),
+        cmocka_unit_test(graphs_that_are_launched_in_a_rest_are_not_missed),
         cmocka_unit_test(it_yields_to_a_profiler_and_takes_over_again),
         cmocka_unit_test(it_yields_many_times_and_loses_nothing),
         cmocka_unit_test(a_yield_before_cuda_starts_is_remembered),
