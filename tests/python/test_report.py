@@ -322,6 +322,15 @@ def test_the_method_says_how_the_run_was_watched(mode, words):
     assert words in text.split("## Method and its limits")[1]
 
 
+def test_the_method_says_where_only_the_beginning_was_recorded():
+    run = run_making.gpu_run()
+    run["ranks"][0]["recorded"] = 0.2
+    made = document(run)
+    text = _markdown.markdown(made, {chart.id: "x.png" for chart in made.charts()})
+    method = text.split("## Method and its limits")[1]
+    assert "in the first part of the run" in method and "Every kernel" not in method
+
+
 def test_runs_of_different_machines_are_told_apart(tmp_path):
     paths = [
         run_making.write_run(tmp_path / "a.json", run_making.gpu_run()),

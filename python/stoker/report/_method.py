@@ -9,6 +9,9 @@ from ._run import Run
 MODES = {
     "gpu": "Every kernel, copy and synchronisation of the GPU was recorded by CUPTI. Busy times "
     "are exact unions of these intervals, to the microsecond.",
+    "gpu at first": "Kernels, copies and synchronisations of the GPU were recorded by CUPTI in the "
+    "first part of the run: all of them there, and none later, for that would have slowed the "
+    "script down. The rest is taken to be like it; counts and times are scaled up.",
     "sampled": "CUPTI was not there, so that kernels were not recorded. Busy is what NVML samples "
     "a few times a second: a kernel of any size makes the GPU busy for a whole sample, and short "
     "gaps are not seen. Busy is thus the most that it can have been.",
@@ -55,15 +58,20 @@ def machine(runs: list[Run]) -> Section:
 
 def method(runs: list[Run]) -> Section:
     blocks = []
-    modes = {run["mode"] or "nothing" for run in runs}
+    modes = {_mode(run) for run in runs}
     for run in runs:
         if len(modes) > 1 or run is runs[0]:
             name = f"{run.label}: " if len(modes) > 1 else ""
-            blocks.append(Paragraph([name + MODES.get(run["mode"] or "nothing", MODES["nothing"])]))
+            blocks.append(Paragraph([name + MODES.get(_mode(run), MODES["nothing"])]))
     for run in runs:
         blocks.append(Paragraph(_watching(runs, run), quiet=True))
     blocks.append(Listing([[Paragraph([text])] for text in LIMITS]))
     return Section("method", "Method and its limits", blocks)
+
+
+def _mode(run: Run) -> str:
+    is_partly = any(rank["recorded"] is not None and rank["recorded"] < 1 for rank in run["ranks"])
+    return "gpu at first" if run["mode"] == "gpu" and is_partly else run["mode"] or "nothing"
 
 
 def _watching(runs: list[Run], run: Run) -> Words:
