@@ -8,6 +8,7 @@ path in STOKER_INJECT), not the package; so it also runs as a plain script:
 """
 
 import argparse
+import concurrent.futures
 import datetime
 import json
 import os
@@ -32,7 +33,6 @@ SECOND = 1_000_000_000
 # What scripts share: the library as the Python hook calls it, and work of known shape.
 PRELUDE = """
 import ctypes, json, os, sys, time
-import torch
 
 LIBRARY = ctypes.CDLL(os.environ["WATCH_LIBRARY"])
 LIBRARY.stoker_inject_start.argtypes = [ctypes.c_char_p]
@@ -42,6 +42,10 @@ def now():
 
 def tell(**values):
     print(json.dumps(values), flush=True)
+"""
+
+WITH_TORCH = """
+import torch
 
 def device_spans(profiler):
     "Kernels as torch.profiler saw them: (name, nanoseconds)."
@@ -79,7 +83,15 @@ class Run:
     record every kernel."""
 
     def __init__(
-        self, text, *, inject=True, rests=False, kill_after=None, check=True, **environment
+        self,
+        text,
+        *,
+        inject=True,
+        torch=True,
+        rests=False,
+        kill_after=None,
+        check=True,
+        **environment,
     ):
         self.folder = tempfile.TemporaryDirectory(prefix="stoker-watch-", dir=shared_folder())
         if not rests:
@@ -90,7 +102,7 @@ class Run:
         if inject:
             env |= {"STOKER_WATCH": self.folder.name, "CUDA_INJECTION64_PATH": library()}
         script = Path(self.folder.name) / "script.py"
-        script.write_text(PRELUDE + textwrap.dedent(text))
+        script.write_text(PRELUDE + (WITH_TORCH if torch else "") + textwrap.dedent(text))
         with reader.Follower(self.folder.name) as self.follower:
             command = [sys.executable, "-X", "faulthandler", str(script)]
             child = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True)
@@ -433,43 +445,44 @@ def test_stoker_profile_starts_and_stops():
     assert counts and all(count == 50 for count in counts)
 
 
-LAUNCHES = """
-    a = torch.ones(16, device="cuda")
-    def loop(count):
-        torch.cuda.synchronize(); begun = time.perf_counter()
-        for _ in range(count):
-            a.add_(1)
-        torch.cuda.synchronize()
-        return (time.perf_counter() - begun) / count
-    loop(20000)
-    times = sorted(loop(50000) for _ in range(5))
-    with open("/proc/self/status") as status:
-        memory = next(int(line.split()[1]) for line in status if line.startswith("VmHWM"))
-    tell(launch_us=times[2] * 1e6, memory_kb=memory)
-"""
-
-
-def test_what_it_costs():
-    """A/B, in turns: a loop that does nothing but launch tiny kernels. Printed, not judged here:
-    the bar is on epochs (bench/watch.py)."""
-    ways = {"alone": {"inject": False}, "in_turns": {"rests": True}, "every": {}}
-    found, memory = {way: [] for way in ways}, {}
-    for _ in range(3):
-        for way, options in ways.items():
-            run = Run(LAUNCHES, **options)
-            found[way].append(run.value("launch_us"))
-            memory[way] = run.value("memory_kb")
-            if way != "alone":
-                check_whole(run.ring)
-                states = [record.state for record in run.ring.of(State)]
-                assert (reader.RESTS in states) == (way == "in_turns"), states
-    middle = {way: sorted(values)[1] for way, values in found.items()}
-    report(
-        "launch",
-        **{f"{way}_us": value for way, value in middle.items()},
-        share=middle["in_turns"] / middle["alone"] - 1,
-        memory_kb=memory["in_turns"] - memory["alone"],
+def test_a_rest_gives_launches_their_speed_back_and_loses_nothing():
+    """A loop that does nothing but launch is recorded until its allowance is used up."""
+    run = Run(
+        """
+        a = torch.ones(16, device="cuda")
+        def block(count=2000):
+            torch.cuda.synchronize(); begun = now()
+            for _ in range(count):
+                a.add_(1)
+            torch.cuda.synchronize()
+            return begun, now(), count
+        begun = now()
+        tell(begun=begun, blocks=[block() for _ in range(400)])
+        """,
+        rests=True,
     )
+    ring = run.ring
+    check_whole(ring)
+    rests = [state.time for state in ring.of(State) if state.state == reader.RESTS]
+    assert len(rests) == 1, ring.of(State)
+    us = {True: [], False: []}
+    launched = 0
+    for begun, ended, count in run.value("blocks")[5:]:
+        if ended < rests[0] or begun > rests[0] + SECOND // 10:
+            us[ended < rests[0]].append((ended - begun) / count / 1e3)
+    for _, ended, count in run.value("blocks"):
+        launched += count if ended < rests[0] else 0
+    kernels = [k for k in ring.of(Kernel) if run.value("begun") <= k.start]
+    recorded, rested = (statistics.median(us[is_recorded]) for is_recorded in (True, False))
+    report(
+        "rest",
+        after_s=(rests[0] - run.value("begun")) / 1e9,
+        kernels=len(kernels),
+        recorded_us=recorded,
+        rested_us=rested,
+    )
+    assert launched <= len(kernels) < launched + 4000
+    assert rested < 0.9 * recorded
 
 
 def test_cupti_12_works_with_this_driver():
@@ -478,21 +491,35 @@ def test_cupti_12_works_with_this_driver():
     if not path:
         print("  STOKER_CUPTI_12 is not set: not tried")
         return
-    run = Run(f"""
+    run = Run(
+        f"""
         ctypes.CDLL({path!r})
         cuda = ctypes.CDLL("libcuda.so.1")
         device, context, memory = ctypes.c_int(), ctypes.c_void_p(), ctypes.c_uint64()
+        module, kernel = ctypes.c_void_p(), ctypes.c_void_p()
         assert cuda.cuInit(0) == 0 and cuda.cuDeviceGet(ctypes.byref(device), 0) == 0
         assert cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), device) == 0
         assert cuda.cuCtxSetCurrent(context) == 0
         assert cuda.cuMemAlloc_v2(ctypes.byref(memory), ctypes.c_size_t(1 << 20)) == 0
-        for _ in range(100):
-            assert cuda.cuMemsetD8Async(memory, 1, ctypes.c_size_t(1 << 20), None) == 0
+        source = b".version 7.0\\n.target sm_70\\n.address_size 64\\n"
+        source += b".visible .entry empty() {{ ret; }}\\n"
+        assert cuda.cuModuleLoadData(ctypes.byref(module), source) == 0
+        assert cuda.cuModuleGetFunction(ctypes.byref(kernel), module, b"empty") == 0
+        def work():
+            for _ in range(100):
+                assert cuda.cuMemsetD8Async(memory, 1, ctypes.c_size_t(1 << 20), None) == 0
+                assert cuda.cuLaunchKernel(kernel, 1, 1, 1, 32, 1, 1, 0, None, None, None) == 0
+        work()
         assert cuda.cuCtxSynchronize() == 0
-    """)
+        """,
+        torch=False,
+    )
+    check_whole(run.ring)
     clears = [copy for copy in run.ring.of(Copy) if copy.way == 100]
-    report("CUPTI 12", version=run.ring.of(State)[0].text, clears=len(clears))
-    assert len(clears) == 100
+    version = run.ring.of(State)[0].text
+    report("CUPTI 12", version=version, clears=len(clears), kernels=len(run.ring.of(Kernel)))
+    assert version.startswith("12.")
+    assert len(clears) == 100 and len(run.ring.of(Kernel)) == 100
 
 
 def pytest_skip():
@@ -539,6 +566,27 @@ def write_found(path, failed):
     path.write_text(json.dumps(facts, indent=1) + "\n")
 
 
+MEASURE = {  # how long something takes, so they run alone
+    "test_busy_agrees_with_torch_profiler",
+    "test_times_are_those_of_the_host",
+    "test_a_rest_gives_launches_their_speed_back_and_loses_nothing",
+}
+AT_ONCE = 4  # of the others
+
+
+def passes(name, test):
+    begun, is_well = time.perf_counter(), True
+    try:
+        test()
+    except Exception:
+        is_well = False
+        traceback.print_exc()
+    print(
+        f"{name}: {'ok' if is_well else 'FAILED'}, {time.perf_counter() - begun:.1f} s", flush=True
+    )
+    return is_well
+
+
 def main():
     reason = why_not()
     if reason:
@@ -549,18 +597,16 @@ def main():
     options = parser.parse_args()
     wanted = options.names
     tests = {name: test for name, test in globals().items() if name.startswith("test_")}
-    failed = []
-    for name, test in tests.items():
-        if wanted and not any(word in name for word in wanted):
-            continue
-        begun = time.perf_counter()
-        print(name, flush=True)
-        try:
-            test()
-        except Exception:
-            failed.append(name)
-            traceback.print_exc()
-        print(f"  {'FAILED' if name in failed else 'ok'} in {time.perf_counter() - begun:.1f} s")
+    tests = {
+        name: test
+        for name, test in tests.items()
+        if not wanted or any(word in name for word in wanted)
+    }
+    failed = [name for name in tests if name in MEASURE and not passes(name, tests[name])]
+    rest = [name for name in tests if name not in MEASURE]
+    with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+        well = pool.map(lambda name: passes(name, tests[name]), rest)
+        failed += [name for name, is_well in zip(rest, well, strict=True) if not is_well]
     if options.json:
         write_found(options.json, failed)
     print(f"{len(failed)} failed: {' '.join(failed)}" if failed else "all passed")
