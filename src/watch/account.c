@@ -52,6 +52,28 @@ stk_status account_move(struct account *account, uint32_t from, uint32_t to, str
     return status;
 }
 
+stk_status account_add(struct account *account, uint32_t slot, const struct account *other,
+                       double share, struct stk_error *err)
+{
+    stk_status status = STK_OK;
+    account->ns[slot] += (uint64_t)((double)other->ns[slot] * share);
+    for (size_t i = 0; other->places && !status && i < PLACE_SLOTS; i++) {
+        const struct account_place *entry = &other->places[i];
+        if (entry->slot == slot)
+            status = account_place_add(account, slot, entry->place,
+                                       (uint64_t)((double)entry->ns * share), err);
+    }
+    return status;
+}
+
+void account_scale(struct account *account, uint32_t slot, double scale)
+{
+    account->ns[slot] = (uint64_t)((double)account->ns[slot] * scale);
+    for (size_t i = 0; account->places && i < PLACE_SLOTS; i++)
+        if (account->places[i].slot == slot)
+            account->places[i].ns = (uint64_t)((double)account->places[i].ns * scale);
+}
+
 /* A function, with the line of it that most time went to. */
 struct function_sum {
     uint32_t function, file, line;

@@ -14,7 +14,7 @@ enum account_slot {
     ACCOUNT_PROFILED, /* not judged: the script's own profiler had the GPU's records */
     ACCOUNT_COMPILED, /* not judged: torch.compile */
     ACCOUNT_SET_UP,   /* not judged: the first step */
-    ACCOUNT_RESTED,   /* not recorded: taken to be like the rest */
+    ACCOUNT_RESTED,   /* not recorded, and the loop waited for nothing */
     ACCOUNT_SLOTS
 };
 
@@ -38,6 +38,10 @@ STK_CHECK stk_status account_place_add(struct account *account, uint32_t slot, u
 /* All of one slot is of another, with its places. */
 STK_CHECK stk_status account_move(struct account *account, uint32_t from, uint32_t to,
                                   struct stk_error *err);
+/* Adds so much of another's slot, with its places. */
+STK_CHECK stk_status account_add(struct account *account, uint32_t slot,
+                                 const struct account *other, double share, struct stk_error *err);
+void account_scale(struct account *account, uint32_t slot, double scale);
 /* The three functions that a slot's time went to, most first; lines are those with most of it. */
 STK_CHECK stk_status account_functions(const struct account *account, uint32_t slot,
                                        const struct call_tree *tree, struct summary_function out[3],

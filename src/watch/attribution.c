@@ -333,8 +333,6 @@ static uint64_t settle_limit(const struct process_line *line, uint64_t begin, ui
     limit = last < limit ? last : limit;
     if (rank->yielded_at && rank->yielded_at < limit)
         limit = rank->yielded_at;
-    if (rank->rested_at && rank->rested_at < limit)
-        limit = rank->rested_at;
     if (!rank->kernels) { /* at the end of a next(): nothing is cut in two */
         const struct time_list *nexts = &line->spans[SPAN_NEXT];
         size_t at = time_list_after(nexts, limit);

@@ -4,6 +4,7 @@
 #include "base/fail.h"
 #include "base/memory.h"
 #include "watch/attribution_state.h"
+#include "watch/rest_fold.h"
 
 #define COLLATE_BESIDE 4u /* collating of less than this part of the computing is beside it */
 
@@ -95,31 +96,16 @@ static void sampled_scale(const struct attribution *attribution, struct summary_
     out->idle_ns = told > idle ? told : idle;
 }
 
-static uint64_t scaled(uint64_t value, double scale)
-{
-    return (uint64_t)((double)value * scale);
-}
-
-/* While recording rested the device is taken to have done what it did else. */
-static void rested_scale(uint64_t rested, struct summary_rank *out)
+/* What was recorded stands for the time after it, too. */
+static void rested_scale(const struct rank_line *rank, double scale, struct summary_rank *out)
 {
     uint64_t judged = out->end - out->start - out->excluded_ns;
-    out->recorded = judged ? 1 - (double)rested / (double)judged : 1;
-    if (!rested || rested >= judged)
-        return;
-    double scale = 1 / out->recorded;
-    out->idle_ns = 0;
-    for (int i = 0; i < CAUSE_COUNT; i++) {
-        out->causes[i].ns = scaled(out->causes[i].ns, scale);
-        out->idle_ns += out->causes[i].ns;
-        for (int k = 0; k < 3; k++)
-            out->causes[i].functions[k].ns = scaled(out->causes[i].functions[k].ns, scale);
-    }
+    out->recorded = judged ? 1 - (double)rank->rested_ns / (double)judged : 1;
     uint64_t *const counted[] = {&out->communication_ns, &out->copy_ns,      &out->kernels,
                                  &out->copies,           &out->copied_bytes, &out->pageable_bytes,
                                  &out->graph_kernels};
     for (size_t i = 0; i < sizeof counted / sizeof counted[0]; i++)
-        *counted[i] = scaled(*counted[i], scale);
+        *counted[i] = (uint64_t)((double)*counted[i] * scale + 0.5);
 }
 
 /* Where more workers would do, they would collate and hand over too, and be waited for less by the
@@ -145,7 +131,10 @@ static stk_status rank_fill(struct attribution *attribution, struct process_line
     struct rank_line *rank = line->rank;
     struct account *account = &rank->account;
     uint64_t begun = attribution->options.begun;
-    stk_status status = worker_cpu_move(attribution, line, err);
+    double counts;
+    stk_status status = rest_fold(rank, &counts, err);
+    if (!status)
+        status = worker_cpu_move(attribution, line, err);
     *out = (struct summary_rank){.rank = line->facts.rank,
                                  .pid = line->facts.pid,
                                  .device = rank->device,
@@ -170,7 +159,7 @@ static stk_status rank_fill(struct attribution *attribution, struct process_line
     }
     if (mode == WATCH_SAMPLED)
         sampled_scale(attribution, out);
-    rested_scale(account->ns[ACCOUNT_RESTED], out);
+    rested_scale(rank, counts, out);
     out->compute_ns = out->busy_ns = out->end - out->start - out->excluded_ns - out->idle_ns;
     steps_fill(attribution, line, out);
     return status ? status : epochs_copy(attribution, line, out, err);
@@ -364,7 +353,7 @@ static void notices_say(struct attribution *attribution)
         profiled += line->rank->account.ns[ACCOUNT_PROFILED];
         compiled += line->rank->account.ns[ACCOUNT_COMPILED];
         set_up += line->rank->account.ns[ACCOUNT_SET_UP];
-        rested += line->rank->account.ns[ACCOUNT_RESTED];
+        rested += line->rank->rested_ns;
         whole += line->rank->judged_to - line->rank->judged_from;
         if (line->rank->kernels && !line->hooked)
             attribution_say(attribution->notices,
@@ -381,8 +370,8 @@ static void notices_say(struct attribution *attribution)
         attribution_say(
             attribution->notices,
             "The GPU was recorded for the first %.1f s, %.0f %% of the time: so many kernels are "
-            "launched that recording all of them would slow the script down. What it did "
-            "afterwards is taken to be alike; --every-kernel records it.",
+            "launched that recording all of them would slow the script down. A step is taken "
+            "to have kept it as busy afterwards; --every-kernel records it.",
             (double)(whole - rested) / 1e9, 100 * (1 - (double)rested / (double)whole));
     if (compiled)
         attribution_say(attribution->notices, "%.1f s of torch.compile are not judged.",

@@ -530,6 +530,8 @@ static void moment_split(struct idle_split *split, struct split_moment *moment)
         return;
     else if (split->mode == WATCH_GPU)
         device_split(split, moment);
+    else if (split->mode == WATCH_NOTHING)
+        split_give_all(split, moment, ACCOUNT_RESTED, NULL, SIDE_ALL);
     else
         step_split(split, moment);
 }

@@ -49,7 +49,8 @@ void idle_split_begin(struct idle_split *split);
 /* Gives a gap of the device to its causes. Gaps come in order of time. */
 STK_CHECK stk_status idle_split_gap(struct idle_split *split, const struct busy_gap *gap,
                                     struct stk_error *err);
-/* The same for time of the loop's thread, where there is no GPU: some of it computes. */
+/* The same for time of the loop's thread, where there is no GPU: some of it computes. Mode
+ * WATCH_NOTHING: there is one, but nothing is known of it. */
 STK_CHECK stk_status idle_split_host(struct idle_split *split, uint64_t start, uint64_t end,
                                      struct stk_error *err);
 

@@ -210,28 +210,44 @@ static int gap_clip(struct busy_gap *gap, uint64_t from, uint64_t to)
     return gap->idle > 0;
 }
 
-/* Cuts a gap where recording began to rest. Returns 0: nothing is left. */
-static int gap_cut(const struct rank_line *rank, struct busy_gap *gap, struct account *account)
+/* Of a rest it is known what the loop waited for. In the picture it is as busy as the device was so
+ * far. */
+static stk_status rest_judge(struct attribution *attribution, struct rank_line *rank,
+                             struct idle_split *split, struct stretch rest, struct stk_error *err)
 {
-    uint64_t rested = rank_line_rest(rank, gap->start, gap->end);
-    if (rested == gap->end)
-        return 1;
-    account->ns[ACCOUNT_RESTED] += gap->end - rested;
-    gap->end = rested;
-    gap->idle = rested - gap->start;
-    return gap->idle > 0;
+    uint64_t length = rest.end - rest.start;
+    if (split->account != &rank->account) {
+        split->account->ns[ACCOUNT_RESTED] += length;
+        return STK_OK;
+    }
+    rank->rested_ns += length;
+    if (!attribution->told_status)
+        attribution->told_status = series_spread(&attribution->series, SERIES_COMPUTE, rest.start,
+                                                 rest.end, rank->busy * (double)length / 1e9, NULL);
+    struct idle_split host = *split;
+    host.mode = WATCH_NOTHING;
+    host.account = &rank->rest_account;
+    host.told = NULL;
+    return idle_split_host(&host, rest.start, rest.end, err);
 }
 
-/* The same, to be judged. In the picture a rest is as busy as the device was so far. */
-static int gap_rest(struct attribution *attribution, struct rank_line *rank, struct busy_gap *gap)
+/* Gives a gap to the account of the split; one that is the rank's own is for good. */
+static stk_status gap_judge(struct attribution *attribution, struct process_line *line,
+                            struct idle_split *split, struct busy_gap gap, struct stk_error *err)
 {
-    uint64_t end = gap->end;
-    int is_left = gap_cut(rank, gap, &rank->account);
-    if (!attribution->told_status)
-        attribution->told_status =
-            series_spread(&attribution->series, SERIES_COMPUTE, gap->end, end,
-                          rank->busy * (double)(end - gap->end) / 1e9, NULL);
-    return is_left;
+    struct rank_line *rank = line->rank;
+    stk_status status = STK_OK;
+    if (!gap_clip(&gap, rank->tail_to, gap.end))
+        return STK_OK;
+    struct stretch rest = {rank_line_rest(rank, gap.start, gap.end), gap.end};
+    if (rest.start == gap.end || gap_clip(&gap, gap.start, rest.start)) {
+        status = idle_split_gap(split, &gap, err);
+        if (!status && split->account == &rank->account)
+            gap_note(attribution, line, gap.start, gap.idle, gap.count, split->given);
+    }
+    if (!status && rest.start < rest.end)
+        status = rest_judge(attribution, rank, split, rest, err);
+    return status;
 }
 
 static stk_status gaps_judge(struct attribution *attribution, struct process_line *line,
@@ -244,11 +260,8 @@ static stk_status gaps_judge(struct attribution *attribution, struct process_lin
         struct busy_gap gap = *(struct busy_gap *)time_list_at(gaps, i);
         if (gap.end > window.end)
             break;
-        if (!gap_clip(&gap, window.start, window.end) || !gap_rest(attribution, line->rank, &gap))
-            continue;
-        status = idle_split_gap(split, &gap, err);
-        if (!status)
-            gap_note(attribution, line, gap.start, gap.idle, gap.count, split->given);
+        if (gap_clip(&gap, window.start, window.end))
+            status = gap_judge(attribution, line, split, gap, err);
     }
     uint64_t needed = line->rank->compute.frontier;
     if (i < gaps->count)
@@ -261,32 +274,32 @@ static stk_status gaps_judge(struct attribution *attribution, struct process_lin
 }
 
 /* The gap that no kernel ends. */
-static stk_status last_gap_judge(struct attribution *attribution, struct process_line *line,
-                                 struct idle_split *split, uint64_t upto, struct stk_error *err)
+static stk_status tail_judge(struct attribution *attribution, struct process_line *line,
+                             struct idle_split *split, uint64_t upto, struct stk_error *err)
 {
     struct rank_line *rank = line->rank;
-    struct time_list *gaps = &rank->compute.gaps;
-    stk_status status = STK_OK;
-    if (gaps->count) { /* one that reaches beyond the end */
-        struct busy_gap gap = *(struct busy_gap *)time_list_at(gaps, 0);
-        if (gap_clip(&gap, rank->judged_from, upto) && gap_rest(attribution, rank, &gap)) {
-            status = idle_split_gap(split, &gap, err);
-            if (!status)
-                gap_note(attribution, line, gap.start, gap.idle, gap.count, split->given);
-        }
-    }
     struct busy_gap tail = {rank->compute.frontier, upto, 0, 1};
     if (tail.start < rank->judged_from)
         tail.start = rank->judged_from;
-    if (status || tail.start >= tail.end)
-        return status;
+    if (tail.start >= tail.end)
+        return STK_OK;
     tail.idle = tail.end - tail.start;
-    if (!gap_rest(attribution, rank, &tail))
-        return status;
-    status = idle_split_gap(split, &tail, err);
-    if (!status)
-        gap_note(attribution, line, tail.start, tail.idle, 1, split->given);
+    stk_status status = gap_judge(attribution, line, split, tail, err);
+    rank->tail_to = rank->needed_from = upto;
     return status;
+}
+
+static stk_status last_gap_judge(struct attribution *attribution, struct process_line *line,
+                                 struct idle_split *split, uint64_t upto, struct stk_error *err)
+{
+    struct time_list *gaps = &line->rank->compute.gaps;
+    stk_status status = STK_OK;
+    if (gaps->count) { /* one that reaches beyond the end */
+        struct busy_gap gap = *(struct busy_gap *)time_list_at(gaps, 0);
+        if (gap_clip(&gap, line->rank->judged_from, upto))
+            status = gap_judge(attribution, line, split, gap, err);
+    }
+    return status ? status : tail_judge(attribution, line, split, upto, err);
 }
 
 /* Yields in which the script's profiler handed kernels over are judged like any other time. */
@@ -352,6 +365,8 @@ stk_status judge_rank(struct attribution *attribution, struct process_line *line
         status = gaps_judge(attribution, line, &split, window, err);
         if (!status && last)
             status = last_gap_judge(attribution, line, &split, upto, err);
+        else if (!status && rank->rested_at && rank->rested_at < upto)
+            status = tail_judge(attribution, line, &split, upto, err);
     } else {
         status = idle_split_host(&split, from, upto, err);
         rank->needed_from = upto;
@@ -379,14 +394,14 @@ static stk_status rank_now(struct attribution *attribution, struct process_line 
     const struct time_list *gaps = &line->rank->compute.gaps;
     for (size_t i = time_list_after(gaps, window.start); !status && i < gaps->count; i++) {
         struct busy_gap gap = *(struct busy_gap *)time_list_at(gaps, i);
-        if (gap_clip(&gap, window.start, window.end) && gap_cut(line->rank, &gap, account))
-            status = idle_split_gap(&split, &gap, err);
+        if (gap_clip(&gap, window.start, window.end))
+            status = gap_judge(attribution, line, &split, gap, err);
     }
     struct busy_gap tail = {line->rank->compute.frontier, window.end, 0, 1};
     tail.start = tail.start > window.start ? tail.start : window.start;
     tail.idle = tail.end > tail.start ? tail.end - tail.start : 0;
-    if (!status && tail.idle && gap_cut(line->rank, &tail, account))
-        status = idle_split_gap(&split, &tail, err);
+    if (!status && tail.idle)
+        status = gap_judge(attribution, line, &split, tail, err);
     return status;
 }
 

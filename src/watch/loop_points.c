@@ -16,8 +16,15 @@ static void point_reached(struct rank_line *rank, uint64_t start, uint64_t end)
 static void judging_restart(struct rank_line *rank)
 {
     account_reset(&rank->account);
+    account_reset(&rank->rest_account);
+    rank->rested_ns = 0;
     rank->talk_ns = rank->copy_ns = 0;
     rank->judged_from = 0;
+}
+
+static int in_rest(const struct rank_line *rank, const struct loop_point *point)
+{
+    return rank_line_rest(rank, point->end - 1, point->end) < point->end;
 }
 
 static void step_follow(struct rank_line *rank, struct loader_facts *loader,
@@ -35,6 +42,7 @@ static void step_follow(struct rank_line *rank, struct loader_facts *loader,
         return;
     if (rank->steps++)
         durations_add(&rank->step_lengths, point->end - rank->last_step);
+    rank->rest_steps += in_rest(rank, point) ? 1 : 0;
     rank->last_step = point->end;
     struct summary_epoch *epoch = loader ? loader_facts_now(loader) : NULL;
     if (epoch)
@@ -59,6 +67,8 @@ static void next_follow(struct rank_line *rank, struct loader_facts *loader,
         loader_facts_epoch_end(loader, point->end);
         return;
     }
+    rank->batches++;
+    rank->rest_batches += in_rest(rank, point) ? 1 : 0;
     if (point->value)
         durations_add(&loader->next_lengths, length);
     else

@@ -175,6 +175,7 @@ void process_line_reset(struct process_line *line)
         time_list_reset(lists[i]);
     busy_line_reset(&line->rank->compute);
     account_reset(&line->rank->account);
+    account_reset(&line->rank->rest_account);
     memory_free(line->rank);
     line->rank = NULL;
 }
@@ -240,9 +241,9 @@ double rank_line_busy(const struct rank_line *rank)
     if (rank->judged_to <= rank->judged_from)
         return 0;
     double judged = (double)(rank->judged_to - rank->judged_from), idle = 0;
-    judged -= (double)rank->account.ns[ACCOUNT_RESTED];
+    judged -= (double)rank->rested_ns;
     for (int i = 0; i < ACCOUNT_SLOTS; i++)
-        idle += i == ACCOUNT_COMPUTE || i == ACCOUNT_RESTED ? 0 : (double)rank->account.ns[i];
+        idle += i == ACCOUNT_COMPUTE ? 0 : (double)rank->account.ns[i];
     return idle < judged ? 1 - idle / judged : 0;
 }
 
@@ -261,7 +262,7 @@ void rank_line_look(struct rank_line *rank, uint64_t from)
     const struct time_list *gaps = &rank->compute.gaps;
     double judged =
         rank->judged_to > rank->judged_from ? (double)(rank->judged_to - rank->judged_from) : 0;
-    judged -= (double)rank->account.ns[ACCOUNT_RESTED];
+    judged -= (double)rank->rested_ns;
     double ahead = rank->compute.frontier > from ? (double)(rank->compute.frontier - from) : 0;
     double idle = 0;
     for (size_t i = time_list_after(gaps, from); i < gaps->count; i++) {

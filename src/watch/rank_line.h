@@ -76,13 +76,16 @@ struct rank_line {
     int device_known, absent;
     uint64_t yielded_at; /* not 0: it has yielded and not come back */
     uint64_t rested_at;  /* the same for a rest */
+    uint64_t rested_ns;  /* of rests, as far as they are judged */
+    uint64_t tail_to;    /* the gap that no kernel ends is judged up to here */
     uint32_t loop_thread;
     int loop_thread_sure, loop_seen;
     /* the loop so far, in order of time */
     uint64_t first_iter, first_point, last_point;          /* 0: none */
     uint64_t first_next, last_next, first_step, last_step; /* ends */
-    uint64_t steps, optimizer;
-    uint32_t loader_now; /* that handed out the last batch; UINT32_MAX: none */
+    uint64_t steps, optimizer, batches;
+    uint64_t rest_steps, rest_batches; /* of those, while recording rested */
+    uint32_t loader_now;               /* that handed out the last batch; UINT32_MAX: none */
     struct durations step_lengths;
     /* what is settled */
     uint64_t judged_from, judged_to; /* 0: nothing yet */
@@ -90,6 +93,7 @@ struct rank_line {
     uint64_t needed_from;            /* what ended before is not needed any more; 0: nothing yet */
     struct host_span next_dropped;   /* the last next() that was forgotten; end 0: none */
     struct account account;
+    struct account rest_account; /* of the loop, while recording rested */
     uint64_t talk_ns, copy_ns, next_ns;
     struct idle_run { /* what goes on being idle, for one cause; and, without a GPU, as a gap */
         uint64_t start, end;

@@ -116,7 +116,7 @@ class Slow(torch.utils.data.Dataset):
         return 10**6
 
     def __getitem__(self, number):
-        time.sleep(0.004)
+        time.sleep(0.004 if number < 500 else 0.009)  # slower after recording ended
         return torch.zeros(4)
 
 loader = DataLoader(Slow(), batch_size=1)

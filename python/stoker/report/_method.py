@@ -11,7 +11,8 @@ MODES = {
     "are exact unions of these intervals, to the microsecond.",
     "gpu at first": "Kernels, copies and synchronisations of the GPU were recorded by CUPTI in the "
     "first part of the run: all of them there, and none later, for that would have slowed the "
-    "script down. The rest is taken to be like it; counts and times are scaled up.",
+    "script down. A step is taken to have kept it as busy later as there; what the loop waited "
+    "for was seen all the time.",
     "sampled": "CUPTI was not there, so that kernels were not recorded. Busy is what NVML samples "
     "a few times a second: a kernel of any size makes the GPU busy for a whole sample, and short "
     "gaps are not seen. Busy is thus the most that it can have been.",
