@@ -15,7 +15,8 @@ LIBRARIES = {
     "limit_video": ["-lavformat", "-lavcodec", "-lavutil"],
     "limit_cupti": ["-ldl"],
 }
-SOURCES = {"limit_cupti": ["inject/inject_cupti.c", "inject/inject_find.c"]}  # besides its own
+CUPTI = ["inject/inject_cupti.c", "inject/inject_find.c"]
+SOURCES = {"limit_cupti": CUPTI, "cupti_ways": CUPTI}  # besides its own
 
 
 def program(name):
@@ -47,13 +48,15 @@ def program(name):
 
 
 def library(name):
-    """The path of a shared library that is put before a program, built when its source is newer."""
+    """The path of a shared library that is put into a program, built when its source is newer."""
     source, binary = ROOT / "bench" / f"{name}.c", BUILD / f"{name}.so"
     if not binary.exists() or binary.stat().st_mtime < source.stat().st_mtime:
         compiler = os.environ.get("CC") or shutil.which("cc") or "gcc"
         BUILD.mkdir(parents=True, exist_ok=True)
         command = [compiler, "-std=c11", "-D_GNU_SOURCE", "-O2", "-fPIC", "-shared"]
-        subprocess.run([*command, "-o", str(binary), str(source), "-ldl"], check=True)
+        command += [f"-I{ROOT / 'src'}", f"-I{ROOT / 'inject'}", "-o", str(binary), str(source)]
+        command += [str(ROOT / more) for more in SOURCES.get(name, [])]
+        subprocess.run([*command, "-ldl", "-lpthread"], check=True)
     return binary
 
 

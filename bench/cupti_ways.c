@@ -1,0 +1,161 @@
+/* cupti_ways.c -- a library that CUDA loads into a training loop (CUDA_INJECTION64_PATH) and that
+ * has CUPTI record in one of several ways: what does each cost the loop, and what is left of that
+ * once it is switched off? (bench/gpu/cupti_loop.py)
+ *
+ *     STOKER_CUPTI_WAY=NAME    one of the ways below
+ *     STOKER_CUPTI_STOP=FILE   once it is there, what is to be switched off is */
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "inject_clock.h"
+#include "inject_cupti.h"
+#include "inject_find.h"
+
+enum {
+    TICK_MS = 250,
+    LATE_TICKS = 16, /* the context and the kernels' code are there by then */
+    TURN_TICKS = 12, /* of which recording is on for one */
+    BUFFER_BYTES = 1 << 20,
+    CALL_GRAPH_LAUNCH = 514,
+};
+
+/* What a way does. */
+enum {
+    KERNELS = 1,
+    COPIES = 2,
+    SYNCS = 4,
+    OVERHEADS = 8,
+    CALLS = 16,     /* of those that launch graphs, for as long as the rest */
+    LATE = 32,      /* switched on in the running program, not before its context was made */
+    STOPS = 64,     /* switched off */
+    TURNS = 128,    /* switched off, and on again now and then */
+    FINALIZES = 256 /* CUPTI is shut down whenever it is switched off */
+};
+#define ALL (KERNELS | COPIES | SYNCS | OVERHEADS)
+
+static const struct way {
+    const char *name;
+    unsigned what;
+} ways[] = {
+    {"kernels", KERNELS},
+    {"kernels_copies", KERNELS | COPIES},
+    {"kernels_syncs", KERNELS | SYNCS},
+    {"syncs", SYNCS},
+    {"all", ALL},
+    {"all_calls", ALL | CALLS},
+    {"all_stopped", ALL | STOPS},
+    {"all_calls_stopped", ALL | CALLS | STOPS},
+    {"all_late_stopped", ALL | LATE | STOPS},
+    {"kernels_late_stopped", KERNELS | LATE | STOPS},
+    {"all_turns", ALL | TURNS},
+    {"all_turns_finalized", ALL | TURNS | FINALIZES},
+};
+
+static const int kinds[][2] = {{KERNELS, KIND_KERNEL}, {COPIES, KIND_COPY},
+                               {COPIES, KIND_CLEAR},   {COPIES, KIND_COPY_BETWEEN},
+                               {SYNCS, KIND_SYNC},     {OVERHEADS, KIND_OVERHEAD}};
+enum { KINDS = sizeof kinds / sizeof kinds[0] };
+
+static struct cupti_table cupti;
+static unsigned what;
+
+static void give_buffer(uint8_t **buffer, size_t *size, size_t *most)
+{
+    *buffer = malloc(BUFFER_BYTES);
+    *size = *buffer ? BUFFER_BYTES : 0;
+    *most = 0;
+}
+
+static void take_buffer(void *context, uint32_t stream, uint8_t *buffer, size_t size, size_t valid)
+{
+    struct cupti_record *record = NULL;
+    (void)context, (void)stream, (void)size;
+    while (valid && !cupti.next_record(buffer, valid, &record))
+        continue;
+    free(buffer);
+}
+
+static uint64_t our_clock(void)
+{
+    return inject_clock_now();
+}
+
+static void calls_set(uint8_t on)
+{
+    int (*enable)(int call, uint8_t enable) = NULL;
+    *(void **)&enable = dlsym(inject_find_cupti(), "cuptiActivityEnableDriverApi");
+    if (what & CALLS && enable)
+        (void)enable(CALL_GRAPH_LAUNCH, on);
+}
+
+static void kinds_set(int (*set)(int kind))
+{
+    for (int i = 0; i < KINDS; i++)
+        if (what & (unsigned)kinds[i][0] && set(kinds[i][1]))
+            fprintf(stderr, "cupti_ways: kind %d was refused\n", kinds[i][1]);
+}
+
+static void switch_on(void)
+{
+    if (cupti.register_clock)
+        (void)cupti.register_clock(our_clock);
+    (void)cupti.register_callbacks(give_buffer, take_buffer);
+    if (cupti.enable_all_syncs)
+        (void)cupti.enable_all_syncs(0);
+    kinds_set(cupti.enable);
+    calls_set(1);
+}
+
+static void switch_off(void)
+{
+    int (*finalize)(void) = NULL;
+    *(void **)&finalize = dlsym(inject_find_cupti(), "cuptiFinalize");
+    kinds_set(cupti.disable);
+    calls_set(0);
+    (void)cupti.flush_all(1);
+    if (what & FINALIZES && (!finalize || finalize()))
+        fprintf(stderr, "cupti_ways: cuptiFinalize was refused\n");
+}
+
+static void *run(void *unused)
+{
+    const char *stop = getenv("STOKER_CUPTI_STOP");
+    int is_on = !(what & LATE), turn = 0;
+    (void)unused;
+    for (int tick = 1;; tick++) {
+        nanosleep(&(struct timespec){.tv_nsec = TICK_MS * 1000000L}, NULL);
+        if (is_on)
+            (void)cupti.flush_all(0);
+        int is_over = what & (STOPS | TURNS) && stop && access(stop, F_OK) == 0;
+        turn += is_over;
+        int is_wanted =
+            !is_over ? tick >= LATE_TICKS || is_on : what & TURNS && turn % TURN_TICKS == 0;
+        if (is_wanted != is_on)
+            is_wanted ? switch_on() : switch_off();
+        is_on = is_wanted;
+    }
+    return NULL;
+}
+
+__attribute__((visibility("default"))) int InitializeInjection(void)
+{
+    const char *name = getenv("STOKER_CUPTI_WAY");
+    char words[CUPTI_WORDS];
+    pthread_t thread;
+    for (size_t i = 0; name && i < sizeof ways / sizeof ways[0]; i++)
+        what = strcmp(ways[i].name, name) ? what : ways[i].what;
+    if (!what || cupti_open(&cupti, words)) {
+        fprintf(stderr, "cupti_ways: %s\n", what ? words : "there is no such way");
+        return 1;
+    }
+    if (!(what & LATE))
+        switch_on();
+    if (pthread_create(&thread, NULL, run, NULL))
+        fprintf(stderr, "cupti_ways: there is no thread to be had\n");
+    return 1;
+}
