@@ -4,37 +4,26 @@
  *
  *     STOKER_CUPTI_WAY=NAME    one of the ways below
  *     STOKER_CUPTI_STOP=FILE   once it is there, what is to be switched off is */
-#include <dlfcn.h>
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "inject_clock.h"
-#include "inject_cupti.h"
-#include "inject_find.h"
+#include "limit_cupti.h"
 
 enum {
     TICK_MS = 250,
     LATE_TICKS = 16, /* the context and the kernels' code are there by then */
     TURN_TICKS = 12, /* of which recording is on for one */
-    BUFFER_BYTES = 1 << 20,
-    CALL_GRAPH_LAUNCH = 514,
 };
 
-/* What a way does. */
+/* What a way does, besides the parts that it records. */
 enum {
-    KERNELS = 1,
-    COPIES = 2,
-    SYNCS = 4,
-    OVERHEADS = 8,
-    CALLS = 16,     /* of those that launch graphs, for as long as the rest */
-    LATE = 32,      /* switched on in the running program, not before its context was made */
-    STOPS = 64,     /* switched off */
-    TURNS = 128,    /* switched off, and on again now and then */
-    FINALIZES = 256 /* CUPTI is shut down whenever it is switched off */
+    CALLS = PARTS_END,          /* those that launch graphs, for as long as the rest */
+    LATE = PARTS_END << 1,      /* switched on in the running program, not before its context */
+    STOPS = PARTS_END << 2,     /* switched off */
+    TURNS = PARTS_END << 3,     /* switched off, and on again now and then */
+    FINALIZES = PARTS_END << 4, /* CUPTI is shut down whenever it is switched off */
 };
 #define ALL (KERNELS | COPIES | SYNCS | OVERHEADS)
 
@@ -56,49 +45,7 @@ static const struct way {
     {"all_turns_finalized", ALL | TURNS | FINALIZES},
 };
 
-static const int kinds[][2] = {{KERNELS, KIND_KERNEL}, {COPIES, KIND_COPY},
-                               {COPIES, KIND_CLEAR},   {COPIES, KIND_COPY_BETWEEN},
-                               {SYNCS, KIND_SYNC},     {OVERHEADS, KIND_OVERHEAD}};
-enum { KINDS = sizeof kinds / sizeof kinds[0] };
-
-static struct cupti_table cupti;
 static unsigned what;
-
-static void give_buffer(uint8_t **buffer, size_t *size, size_t *most)
-{
-    *buffer = malloc(BUFFER_BYTES);
-    *size = *buffer ? BUFFER_BYTES : 0;
-    *most = 0;
-}
-
-static void take_buffer(void *context, uint32_t stream, uint8_t *buffer, size_t size, size_t valid)
-{
-    struct cupti_record *record = NULL;
-    (void)context, (void)stream, (void)size;
-    while (valid && !cupti.next_record(buffer, valid, &record))
-        continue;
-    free(buffer);
-}
-
-static uint64_t our_clock(void)
-{
-    return inject_clock_now();
-}
-
-static void calls_set(uint8_t on)
-{
-    int (*enable)(int call, uint8_t enable) = NULL;
-    *(void **)&enable = dlsym(inject_find_cupti(), "cuptiActivityEnableDriverApi");
-    if (what & CALLS && enable)
-        (void)enable(CALL_GRAPH_LAUNCH, on);
-}
-
-static void kinds_set(int (*set)(int kind))
-{
-    for (int i = 0; i < KINDS; i++)
-        if (what & (unsigned)kinds[i][0] && set(kinds[i][1]))
-            fprintf(stderr, "cupti_ways: kind %d was refused\n", kinds[i][1]);
-}
 
 static void switch_on(void)
 {
@@ -107,19 +54,19 @@ static void switch_on(void)
     (void)cupti.register_callbacks(give_buffer, take_buffer);
     if (cupti.enable_all_syncs)
         (void)cupti.enable_all_syncs(0);
-    kinds_set(cupti.enable);
-    calls_set(1);
+    parts_set(what, cupti.enable);
+    if (what & CALLS)
+        calls_set(1);
 }
 
 static void switch_off(void)
 {
-    int (*finalize)(void) = NULL;
-    *(void **)&finalize = dlsym(inject_find_cupti(), "cuptiFinalize");
-    kinds_set(cupti.disable);
-    calls_set(0);
+    parts_set(what, cupti.disable);
+    if (what & CALLS)
+        calls_set(0);
     (void)cupti.flush_all(1);
-    if (what & FINALIZES && (!finalize || finalize()))
-        fprintf(stderr, "cupti_ways: cuptiFinalize was refused\n");
+    if (what & FINALIZES)
+        finalize();
 }
 
 static void *run(void *unused)

@@ -6,17 +6,12 @@
  * Prints one JSON object: name, value (ns of a launch on the CPU), device_ns (of an empty kernel
  * when they follow each other), note. A way is a process of its own: what CUPTI has switched on it
  * may not switch off again. */
-#include <dlfcn.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "inject_clock.h"
-#include "inject_cupti.h"
-#include "inject_find.h"
+#include "limit_cupti.h"
 
 enum {
     LAUNCHES = 500, /* that the device takes without making the CPU wait */
@@ -31,25 +26,21 @@ enum {
 #define USUAL_BYTES (1 << 20)
 #define LARGE_BYTES (8 << 20)
 
-/* What a way has CUPTI do. */
+/* What a way has CUPTI do, besides the parts that it records. */
 enum {
-    OPENS = 1,
-    KERNELS = 2,
-    COPIES = 4,
-    SYNCS = 8,
-    OVERHEADS = 16,
-    CLOCK = 32,
-    CALLS = 64,       /* launches of graphs are recorded, too */
-    CALLS_ONCE = 128, /* they were, for a moment */
-    STOPS = 256,      /* all of it ends before launches are measured */
-    SMALL = 512,      /* buffers */
-    LARGE = 1024,
-    FLUSHES = 2048,   /* a thread asks for records four times a second */
-    FINALIZES = 4096, /* CUPTI lets go of the program before launches are measured */
-    LATE = 8192,      /* CUPTI comes after the context and the kernel's code */
-    PINNED = 16384,   /* the device writes times to the host's memory, not to its own */
-    SHARED = 32768,   /* one buffer for all threads */
-    BETWEEN = 65536,  /* CUPTI comes after the context, before the kernel's code */
+    OPENS = PARTS_END,
+    CLOCK = PARTS_END << 1,
+    CALLS = PARTS_END << 2,      /* launches of graphs are recorded, too */
+    CALLS_ONCE = PARTS_END << 3, /* they were, for a moment */
+    STOPS = PARTS_END << 4,      /* all of it ends before launches are measured */
+    SMALL = PARTS_END << 5,      /* buffers */
+    LARGE = PARTS_END << 6,
+    FLUSHES = PARTS_END << 7,   /* a thread asks for records four times a second */
+    FINALIZES = PARTS_END << 8, /* CUPTI lets go of the program before launches are measured */
+    LATE = PARTS_END << 9,      /* CUPTI comes after the context and the kernel's code */
+    PINNED = PARTS_END << 10,   /* the device writes times to the host's memory, not to its own */
+    SHARED = PARTS_END << 11,   /* one buffer for all threads */
+    BETWEEN = PARTS_END << 12,  /* CUPTI comes after the context, before the kernel's code */
     ALL = OPENS | KERNELS | COPIES | SYNCS | OVERHEADS | CLOCK | FLUSHES,
 };
 
@@ -90,27 +81,7 @@ static const struct way {
 
 /* --- CUPTI ------------------------------------------------------------------------------------ */
 
-static struct cupti_table cupti;
-static size_t buffer_bytes;
-static _Atomic uint64_t records, buffers;
 static _Atomic int is_over;
-
-static void give_buffer(uint8_t **buffer, size_t *size, size_t *most)
-{
-    *buffer = malloc(buffer_bytes);
-    *size = buffer_bytes;
-    *most = 0;
-    atomic_fetch_add(&buffers, 1);
-}
-
-static void take_buffer(void *context, uint32_t stream, uint8_t *buffer, size_t size, size_t valid)
-{
-    struct cupti_record *record = NULL;
-    (void)context, (void)stream, (void)size;
-    while (valid && !cupti.next_record(buffer, valid, &record))
-        atomic_fetch_add_explicit(&records, 1, memory_order_relaxed);
-    free(buffer);
-}
 
 static void attribute_set(int attribute, uint8_t value)
 {
@@ -118,21 +89,6 @@ static void attribute_set(int attribute, uint8_t value)
     *(void **)&function = dlsym(inject_find_cupti(), "cuptiActivitySetAttribute");
     if (!function || function(attribute, &(size_t){sizeof value}, &value))
         fprintf(stderr, "limit_cupti: attribute %d was refused\n", attribute);
-}
-
-static uint64_t our_clock(void)
-{
-    return inject_clock_now();
-}
-
-/* cuGraphLaunch as CUPTI numbers the driver's calls, with the legacy stream and without. */
-static void calls_set(uint8_t on)
-{
-    enum { GRAPH_LAUNCH = 514, GRAPH_LAUNCH_PTSZ = 515 };
-    int (*enable)(int call, uint8_t enable) = NULL;
-    *(void **)&enable = dlsym(inject_find_cupti(), "cuptiActivityEnableDriverApi");
-    if (!enable || enable(GRAPH_LAUNCH, on) || enable(GRAPH_LAUNCH_PTSZ, on))
-        fprintf(stderr, "limit_cupti: records of calls were refused\n");
 }
 
 static void pause_ms(long ms)
@@ -148,18 +104,6 @@ static void *flush_now_and_then(void *unused)
         (void)cupti.flush_all(CUPTI_FLUSH_PLAIN);
     }
     return NULL;
-}
-
-static const int kinds[][2] = {{KERNELS, KIND_KERNEL}, {COPIES, KIND_COPY},
-                               {COPIES, KIND_CLEAR},   {COPIES, KIND_COPY_BETWEEN},
-                               {SYNCS, KIND_SYNC},     {OVERHEADS, KIND_OVERHEAD}};
-enum { KINDS = sizeof kinds / sizeof kinds[0] };
-
-static void kinds_set(unsigned what, int (*set)(int kind))
-{
-    for (int i = 0; i < KINDS; i++)
-        if (what & (unsigned)kinds[i][0] && set(kinds[i][1]))
-            fprintf(stderr, "limit_cupti: kind %d was refused\n", kinds[i][1]);
 }
 
 static void cupti_begin(unsigned what)
@@ -181,7 +125,7 @@ static void cupti_begin(unsigned what)
     (void)cupti.register_callbacks(give_buffer, take_buffer);
     if (cupti.enable_all_syncs)
         (void)cupti.enable_all_syncs(0);
-    kinds_set(what, cupti.enable);
+    parts_set(what, cupti.enable);
     if (what & (CALLS | CALLS_ONCE))
         calls_set(1);
 }
@@ -284,14 +228,6 @@ static double measure_streak(void *kernel)
     return (double)(inject_clock_now() - start) / STREAK;
 }
 
-static void finalize(void)
-{
-    int (*function)(void) = NULL;
-    *(void **)&function = dlsym(inject_find_cupti(), "cuptiFinalize");
-    if (!function || function())
-        fprintf(stderr, "limit_cupti: cuptiFinalize was refused\n");
-}
-
 static void measure(const struct way *way)
 {
     pthread_t thread;
@@ -312,7 +248,7 @@ static void measure(const struct way *way)
         calls_set(0);
     if (way->what & STOPS) {
         (void)measure_launch(kernel);
-        kinds_set(way->what, cupti.disable);
+        parts_set(way->what, cupti.disable);
         (void)cupti.flush_all(CUPTI_FLUSH_ALL);
     }
     if (way->what & FINALIZES)

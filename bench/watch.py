@@ -169,7 +169,8 @@ def _loop(name, way, device, options):
     rounds = ROUNDS if is_main else ROUNDS_BESIDE
     with contextlib.ExitStack() as stack:
         pairs = [Pair(name, way, device, stack) for _ in range(PAIRS if is_main else 1)]
-        _warm(pairs, WARM_S if device == "cuda" and way == "watched" else 2)
+        both = [one for pair in pairs for one in pair.both]
+        warm(both, WARM_S if device == "cuda" and way == "watched" else 2)
         for pair in pairs:
             pair.run(rounds)
     ratios = [one for pair in pairs for one in pair.ratios()]
@@ -188,15 +189,15 @@ def _loop(name, way, device, options):
     return rows, {"mean": mean, "low": low, "high": high, "error": spread, "pairs": each}
 
 
-def _warm(pairs, seconds):
-    """All at once, until each has worked for so long. The first epoch loads libraries."""
-    both = [one for pair in pairs for one in pair.both]
-    spent = -1
-    while spent < seconds:
-        for one in both:
-            one.begin()
-        least = min([one.end() for one in both])
-        spent = least + spent if spent >= 0 else 0
+def warm(loops, seconds):
+    """Paced ones, all at once, until each has worked for so long. The first epoch loads
+    libraries."""
+    spent = None
+    while spent is None or spent < seconds:
+        for loop in loops:
+            loop.begin()
+        least = min([loop.end() for loop in loops])
+        spent = 0 if spent is None else spent + least
 
 
 class Pair:

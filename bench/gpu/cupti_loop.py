@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 
 from bench import limits, measure
-from bench.watch import Paced
+from bench.watch import Paced, warm
 
 ALONE = ["alone", "alone_too"]
 WAYS = {
@@ -37,9 +37,9 @@ def run(options):
     with tempfile.TemporaryDirectory() as folder:
         stop = Path(folder) / "stop"
         loops = {name: _start(name, stop) for name in [*ALONE, *WAYS]}
-        _warm(loops.values())
+        warm(loops.values(), WARM_S)
         stop.touch()
-        _warm(loops.values())
+        warm(loops.values(), WARM_S)
         seconds = {name: [] for name in loops}
         for _ in range(rounds):
             for name, loop in loops.items():
@@ -66,15 +66,6 @@ def _start(name, stop):
     script = measure.python("bench.watch_loops", "tiny", "--device", "cuda")
     command = ["env", *(f"{key}={value}" for key, value in more.items())] if name in WAYS else []
     return Paced([*command, *script])
-
-
-def _warm(loops):
-    """All at once: the first epoch loads libraries."""
-    loops, spent = list(loops), 0
-    while spent < WARM_S:
-        for loop in loops:
-            loop.begin()
-        spent += min([loop.end() for loop in loops])
 
 
 def _row(name, seconds):
