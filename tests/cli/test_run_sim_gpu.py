@@ -219,3 +219,13 @@ def test_a_profile_that_begins_in_a_capture_is_not_waited_for(tmp_path):
     print(json.dumps({"yielded": yielded}))
     """
     assert watch(tmp_path, script)["told"]["yielded"] == [False, True]
+
+
+def test_a_thread_that_runs_is_sampled_less_often_than_one_that_waits(tmp_path):
+    """A sample takes the interpreter from the one; the other does not feel it."""
+    rates = {}
+    for what in ("burn", "time.sleep"):
+        (tmp_path / what).mkdir()
+        step = f"train(lambda batch: {what}(0.03), 190)\n"
+        rates[what] = watch(tmp_path / what, step)["watching"]["stacks_hz"]
+    assert rates["burn"] <= 50 < 80 < rates["time.sleep"], rates
