@@ -426,8 +426,8 @@ def test_the_script_ends_as_it_would_alone(watched):
     for statement, status in (
         ("sys.exit(7)", 7),
         ("raise KeyError('mine')", 1),
-        ("import os; os._exit(5)", 5),
-        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", -9),
+        ("import os; time.sleep(1); os._exit(5)", 5),
+        ("import os, signal; time.sleep(1); os.kill(os.getpid(), signal.SIGKILL)", -9),
     ):
         watched.begin({"stack_hz": 100})
         done = watched.train(
@@ -440,7 +440,7 @@ def test_the_script_ends_as_it_would_alone(watched):
         )
         assert done.returncode == status, done.stderr
         run = watched.read()
-        assert len(run.marks("MARK_STEP")) == 4, "what was told stays, whatever happened then"
+        assert len(run.marks("MARK_STEP")) == 4, "what was told a second ago stays, come what may"
         assert len(run.marks("MARK_END")) == (0 if status in (5, -9) else 1)
         if status == 1:
             assert done.stderr.count("Traceback") == 1 and "stoker" not in done.stderr
@@ -523,6 +523,64 @@ def test_records_wrap_at_the_end_of_the_ring(tmp_path, monkeypatch):
     assert seen == 1000 and ring.lost() == 0
     words = "é" * 100
     assert ring.put_text(rings.TEXT.pack_into, 16, rings.RECORD_NOTICE, (0, 200), words.encode())
+
+
+def test_records_that_were_deferred_are_written_in_their_order(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(SITE))
+    from stoker_watch import ring as rings
+
+    def times():
+        path = next(tmp_path.glob("ring.*.py"))
+        return [one.fields.time for one in ring_reader.read_ring(path).records]
+
+    ring = rings.Ring(str(tmp_path), 77, 1 << 16)
+    mark = rings.MARK.pack_into, 40, rings.RECORD_MARK, 0
+    ring.put_soon(*mark, 0, 1, 2, 3, 4)
+    assert times() == [0], "nobody would flush: it is written at once"
+    ring.defer(True)
+    for i in range(1, rings.SOON_MOST):
+        ring.put_soon(*mark, i, 1, 2, 3, 4)
+    assert times() == [0]
+    ring.put_soon(*mark, rings.SOON_MOST, 1, 2, 3, 4)
+    assert times() == list(range(rings.SOON_MOST + 1)), "no more than so many wait"
+    ring.put_soon(*mark, 999, 1, 2, 3, 4)
+    assert ring.flush() and times()[-1] == 999
+    ring.put_soon(*mark, 1000, 1, 2, 3, 4)
+    with ring._flushing:
+        assert not ring.flush(), "not done: what comes next must not count on it"
+    assert times()[-1] == 999
+
+
+def test_the_loop_leaves_the_writing_to_the_sampler(watched):
+    """And nothing is lost when that thread ends for a fork, or for good."""
+    done = watched.train(
+        """
+        import os
+        from stoker_watch import recording, stacks
+        model, optimizer = new_model()
+        loader = DataLoader(Numbers(), batch_size=8)
+        train(model, optimizer, loader)
+        sampler = stacks._sampler
+        while not sampler.thread:
+            time.sleep(0.01)
+        sampler.sampling.acquire()
+        time.sleep(0.1)  # it is held up now
+        recording.mark(99, 1)
+        print(len(recording.get()._soon) > 0)
+        sampler.sampling.release()
+        child = os.fork()
+        if child == 0:
+            os._exit(0)
+        os.waitpid(child, 0)
+        recording.mark(99, 2)
+        stacks.stop()
+        recording.mark(99, 3)
+        print(len(recording.get()._soon))
+        """
+    )
+    assert done.stdout.split() == ["True", "0"]
+    marks = [one.fields for one in watched.read().of("RECORD_MARK")]
+    assert [one.a for one in marks if one.what == 99] == [1, 2, 3]
 
 
 def test_the_pin_thread_is_told(tmp_path, watched):

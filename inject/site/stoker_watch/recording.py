@@ -217,20 +217,20 @@ def span(what, start, end, a=0, b=0, flags=0, thread=0):
     if ring is not None:
         if not thread:
             thread = state.pid if get_ident() == state.main_thread else get_native_id()
-        ring.put(_span, 48, rings.RECORD_SPAN, flags, start, end, thread, what, a, b)
+        ring.put_soon(_span, 48, rings.RECORD_SPAN, flags, start, end, thread, what, a, b)
 
 
 def mark(what, a=0, b=0, when=0):
     ring = state.ring or get()
     if ring is not None:
         thread = state.pid if get_ident() == state.main_thread else get_native_id()
-        ring.put(_mark, 40, rings.RECORD_MARK, 0, when or clock(), thread, what, a, b)
+        ring.put_soon(_mark, 40, rings.RECORD_MARK, 0, when or clock(), thread, what, a, b)
 
 
 def queue(when, loader, ready, early, unpinned, outstanding, flags=0):
     ring = state.ring or get()
     if ring is not None:
-        ring.put(
+        ring.put_soon(
             _queue,
             40,
             rings.RECORD_QUEUE,
@@ -278,7 +278,8 @@ def reached(final=False):
         now = clock()
         if not final:
             now = min([*list(state.open.values()), now])
-        ring.put(rings.REACHED.pack_into, 16, rings.RECORD_REACHED, 0, now)
+        if ring.flush():
+            ring.put(rings.REACHED.pack_into, 16, rings.RECORD_REACHED, 0, now)
 
 
 def tell_process():

@@ -22,10 +22,11 @@ NODES = 60000
 CODES = 20000
 SECOND = 1000000000
 # A sample takes the GIL from a thread that runs, and that costs it more than the sample: to hand it
-# over and back is about 100 us (100 samples a second made a loop of tiny operations slower by a
-# hundredth). Of a second, so much and no more; a thread that waits loses nothing.
-SPENT_MOST, SPENT_LITTLE = SECOND // 200, SECOND // 800
-HAND_OVER = 100000
+# over and back, and to warm its caches again, takes about 200 us (a loop of tiny operations became
+# slower by 2 to 3 % with 100 samples a second, in a process in which they were switched on and
+# off). Of a second, so much and no more; a thread that waits loses nothing.
+SPENT_MOST, SPENT_LITTLE = SECOND // 160, SECOND // 640
+HAND_OVER = 200000
 RATE_LEAST = 10
 
 _sample = rings.SAMPLE.pack_into
@@ -223,14 +224,23 @@ class Sampler:
             if thread and not os.path.exists(f"/proc/self/task/{thread}"):
                 break
             time.sleep(0.0002)
+        self._flush_at_last()
+
+    def _flush_at_last(self):
+        self.ring.defer(False)
+        self.ring.flush()
 
     def _run(self, turn):
         try:
             self.thread, self.ident = get_native_id(), get_ident()
             self.own_cpu = time.thread_time_ns()
+            # A worker may end at any moment, and is not what everything waits for.
+            self.ring.defer(state.worker is None)
             self._loop(turn)
         except Exception:
             part.failed()
+        if self.turn == turn:  # else leave() has done it
+            self._flush_at_last()
 
     def _loop(self, turn):
         due = clock() + SECOND // max(self.pace, 4)

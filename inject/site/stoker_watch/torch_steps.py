@@ -132,7 +132,8 @@ def after_step(optimizer, arguments, options):
         if number is None:
             Steps.count += 1
             number = optimizer.__dict__["_stoker_watch"] = Steps.count
-        Validation.trained()
+        if Validation.start:
+            Validation.trained()
         Steps.loader = state.loader
         span(rings.SPAN_OPTIMIZER, start, end, number, 0)
         mark(rings.MARK_STEP, number, 0, end)
@@ -165,7 +166,8 @@ def timed_backward(original):
 def ended_backward(start):
     try:
         Steps.backward = clock()
-        Validation.trained()
+        if Validation.start:
+            Validation.trained()
         span(rings.SPAN_BACKWARD, start, Steps.backward)
     except Exception:
         part.failed()
@@ -203,11 +205,10 @@ class Validation:
         """A backward or a step while it seemed to go on: train() was forgotten, or done in another
         way. If the loop had gone to another loader and back, or one came to its end, that was
         validation, until then."""
-        if cls.start:
-            start, cls.start = cls.start, 0
-            end = cls.seen_end(start)
-            if end:
-                span(rings.SPAN_VALIDATION, start, end)
+        start, cls.start = cls.start, 0
+        end = cls.seen_end(start)
+        if end:
+            span(rings.SPAN_VALIDATION, start, end)
 
     @classmethod
     def seen_end(cls, start):
@@ -221,7 +222,8 @@ class Validation:
         if cls.start and state.loader != Steps.loader and state.handed > cls.start:
             span(rings.SPAN_VALIDATION, cls.start, max(state.handed, state.epoch_end))
             cls.start = 0
-        cls.trained()
+        if cls.start:
+            cls.trained()
 
     @classmethod
     def piece(cls):
