@@ -6,11 +6,17 @@ After each epoch its seconds are printed.
 """
 
 import argparse
+import os
 import sys
 import time
+from pathlib import Path
 
 import torch
 from torch import nn
+
+ROOT = Path(__file__).parent.parent
+EXAMPLE = ROOT / "examples" / "bottleneck"
+SOME = 128  # pictures of the slow pipeline: a batch on the GPU, half a second
 
 
 def cnn3d(device):
@@ -59,7 +65,40 @@ def _epoch(model, batches, device, rounds):
     return run
 
 
-LOOPS = {loop.__name__: loop for loop in (cnn3d, tiny)}
+def slow(device):
+    """The bottleneck example as it is first."""
+    return _example("slow", device, SOME)
+
+
+def stoker(device):
+    """The bottleneck example at its end."""
+    return _example("stoker", device)
+
+
+def _example(pipeline, device, pictures=None):
+    sys.path.insert(0, str(EXAMPLE))
+    import train
+
+    batch_size = 128 if device == "cuda" else 32
+    options = argparse.Namespace(data=example_data(), device=device, batch_size=batch_size)
+    accelerator = train.Gpu() if device == "cuda" else train.Emulated()
+    loader, prepare = train.PIPELINES[pipeline](options)
+    if pictures is not None:
+        del loader.dataset.paths[pictures:]
+    return lambda: train.train_epoch(loader, prepare, accelerator)
+
+
+def example_data():
+    """The pictures of the example, generated when they are not there yet."""
+    sys.path.insert(0, str(EXAMPLE))
+    from gen import generate
+
+    data = Path(os.environ.get("STOKER_BENCH_DATA", ROOT / "data")) / "bottleneck-small"
+    data.mkdir(parents=True, exist_ok=True)
+    return generate(data, "small")
+
+
+LOOPS = {loop.__name__: loop for loop in (slow, stoker, cnn3d, tiny)}
 
 
 def main():
