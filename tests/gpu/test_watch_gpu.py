@@ -552,10 +552,11 @@ def rows_of(found):
 def write_found(path, failed):
     import torch
 
+    words = [path.name if word == str(path) else word for word in sys.argv[1:]]
     facts = {
         "bench": "gpu/watch-checks",
         "version": 1,
-        "command": f"python tests/gpu/test_watch_gpu.py {' '.join(sys.argv[1:])}",
+        "command": f"python tests/gpu/test_watch_gpu.py {' '.join(words)}",
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "machine": {"gpu": torch.cuda.get_device_name(), "torch": torch.__version__},
         "failed": failed,
