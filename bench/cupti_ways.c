@@ -24,6 +24,7 @@ enum {
     STOPS = PARTS_END << 2,     /* switched off */
     TURNS = PARTS_END << 3,     /* switched off, and on again now and then */
     FINALIZES = PARTS_END << 4, /* CUPTI is shut down whenever it is switched off */
+    OPENS = PARTS_END << 5, /* CUPTI is loaded and knows who takes records; none are asked for */
 };
 #define ALL (KERNELS | COPIES | SYNCS | OVERHEADS)
 
@@ -31,12 +32,15 @@ static const struct way {
     const char *name;
     unsigned what;
 } ways[] = {
+    {"opened", OPENS},
     {"kernels", KERNELS},
     {"kernels_copies", KERNELS | COPIES},
     {"kernels_syncs", KERNELS | SYNCS},
     {"syncs", SYNCS},
     {"all", ALL},
     {"all_calls", ALL | CALLS},
+    {"kernels_stopped", KERNELS | STOPS},
+    {"syncs_stopped", SYNCS | STOPS},
     {"all_stopped", ALL | STOPS},
     {"all_calls_stopped", ALL | CALLS | STOPS},
     {"all_late_stopped", ALL | LATE | STOPS},

@@ -3,14 +3,14 @@
 The bar: no more than 2 % of the time of an epoch, and 64 MiB of memory.
 
 Each loop (bench/watch_loops.py) runs in pairs of processes, one alone and one watched, of which one
-at a time works: an epoch alone, then some watched, then one alone again, so that what else goes on
-in the machine meets both. The first epoch of a turn does not count: caches are the other's then. A
-round is the mean of the watched epochs against that of the epochs alone before and after it; a pair
-is the mean over its rounds, so what is dear and rare counts, too; the figure is the mean over the
-pairs. There are several of them, because two processes that both run alone differ by some
-hundredths for as long as they live: the error is told from how far pairs differ. The watched
-process has longer turns than the other: one that waited half of the time would be sampled more
-often than one that never does.
+at a time works: some epochs alone, then some watched, then some alone again, so that what else goes
+on in the machine meets both. Epochs are short, for a thread's speed changes within a second on some
+machines; the first one of a turn does not count, for caches are the other's then. A pair is the
+mean of its watched epochs against that of its epochs alone; the figure is the mean over the pairs,
+the quartiles are those of rounds, each against the epochs alone before and after it. There
+are several of them, because two processes that both run alone differ by some hundredths for as long
+as they live: the error is told from how far pairs differ. A watched process that waits half of the
+time, as here, is sampled up to twice as often as one that never does: that part is told too high.
 
 The first seconds, in which all is recorded, do not count: what they cost does not grow with the run
 (inject/inject_allowance.h). Rows "every" tell what they cost.
@@ -28,9 +28,9 @@ from pathlib import Path
 from bench import measure, watch_loops
 
 MEMORY = 64 << 20
-PAIRS, PAIRS_BESIDE = 5, 1
-ALONE, WATCHED = 2, 4  # epochs of a turn that count
-ROUNDS = {"slow": 1, "stoker": 1, "cnn3d": 6, "tiny": 6}  # of a pair in a run
+PAIRS = {"slow": 8, "stoker": 3, "cnn3d": 6, "tiny": 6}
+ROUNDS = {"slow": 2, "stoker": 1, "cnn3d": 10, "tiny": 9}  # of a pair in a run
+EPOCHS = 4  # of a turn that count
 SETTLE_S = 2  # of epochs: after a wait, stacks are sampled more often for a while
 # Seconds of epochs before they count, on the GPU. The 3D-CNN is recorded for 13 s at first.
 WARM_S = {"slow": 1, "stoker": 3, "cnn3d": 25, "tiny": 5}
@@ -103,7 +103,7 @@ class Paced:
 
 def _loop(name, way, device, options):
     """The rows alone and watched, and how they compare: mean and quartiles over the rounds."""
-    count = 1 if options.quick else PAIRS if way == "watched" else PAIRS_BESIDE
+    count = PAIRS[name] if way == "watched" and not options.quick else 1
     with contextlib.ExitStack() as stack:
         pairs = [Pair(name, way, device, stack) for _ in range(count)]
         both = [one for pair in pairs for one in pair.both]
@@ -112,13 +112,13 @@ def _loop(name, way, device, options):
             pair.run(2 if options.quick else ROUNDS[name] * options.runs)
     ratios = [one for pair in pairs for one in pair.ratios()]
     low, _, high = statistics.quantiles(ratios, n=4)
-    each = [statistics.fmean(pair.ratios()) for pair in pairs]
+    each = [pair.ratio() for pair in pairs]
     mean, error = statistics.fmean(each), None
     if count > 1:
         error = statistics.stdev(each) / count**0.5
     print(f"  {name:<8} {way:<8} {mean:.4f} ({low:.3f} to {high:.3f})", flush=True)
-    alone = [one for pair in pairs for some in pair.alone for one in some]
-    watched = [one for pair in pairs for some in pair.watched for one in some]
+    alone = [statistics.fmean(some) for pair in pairs for some in pair.alone]
+    watched = [statistics.fmean(some) for pair in pairs for some in pair.watched]
     rows = [
         _row(name, alone, NOTES[name]),
         {**_row(f"{name}_{way}", watched, f"{NOTES[name]}, {WORDS[way]}"), **pairs[-1].told},
@@ -151,13 +151,18 @@ class Pair:
 
     def run(self, rounds):
         warm([self._theirs], SETTLE_S)
-        self.alone.append(self._ours.turn(ALONE))
+        self.alone.append(self._ours.turn(EPOCHS))
         for _ in range(rounds):
-            self.watched.append(self._theirs.turn(WATCHED))
-            self.alone.append(self._ours.turn(ALONE))
+            self.watched.append(self._theirs.turn(EPOCHS))
+            self.alone.append(self._ours.turn(EPOCHS))
         self._ours.close()
         self.rss = self._theirs.close()
         self.told = _told(json.loads(self._file.read_text()))
+
+    def ratio(self):
+        """Sums against sums: what is dear and rare counts, too, and noise cancels out."""
+        watched = statistics.fmean(one for some in self.watched for one in some)
+        return watched / statistics.fmean(one for some in self.alone for one in some)
 
     def ratios(self):
         alone = [statistics.fmean(some) for some in self.alone]

@@ -16,7 +16,7 @@ from torch import nn
 
 ROOT = Path(__file__).parent.parent
 EXAMPLE = ROOT / "examples" / "bottleneck"
-SOME = 128  # pictures of the slow pipeline: a batch on the GPU, half a second
+SOME = 32  # pictures of the slow pipeline: one batch, a tenth of a second
 
 
 def cnn3d(device):
@@ -35,7 +35,7 @@ def cnn3d(device):
         nn.Flatten(),
         nn.Linear(32, 10),
     ).to(device)
-    return _epoch(model, loader, device, rounds=2)
+    return _epoch(model, loader, device)
 
 
 def tiny(device):
@@ -45,20 +45,19 @@ def tiny(device):
     batches = [
         (torch.randn(32, 16, device=device), torch.zeros(32, dtype=torch.long, device=device))
     ]
-    return _epoch(model, batches * 8, device, rounds=1)
+    return _epoch(model, batches * 4, device)
 
 
-def _epoch(model, batches, device, rounds):
+def _epoch(model, batches, device):
     optimizer = torch.optim.Adam(model.parameters(), foreach=False)
 
     def run():
-        for _ in range(rounds):
-            for x, y in batches:
-                x, y = x.to(device, non_blocking=True), y.to(device, non_blocking=True)
-                loss = nn.functional.cross_entropy(model(x), y)
-                optimizer.zero_grad()
-                loss.backward()
-                optimizer.step()
+        for x, y in batches:
+            x, y = x.to(device, non_blocking=True), y.to(device, non_blocking=True)
+            loss = nn.functional.cross_entropy(model(x), y)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
         if device == "cuda":
             torch.cuda.synchronize()
 
@@ -67,19 +66,18 @@ def _epoch(model, batches, device, rounds):
 
 def slow(device):
     """The bottleneck example as it is first."""
-    return _example("slow", device, SOME)
+    return _example("slow", device, SOME, SOME)
 
 
 def stoker(device):
     """The bottleneck example at its end."""
-    return _example("stoker", device)
+    return _example("stoker", device, 128 if device == "cuda" else 32)
 
 
-def _example(pipeline, device, pictures=None):
+def _example(pipeline, device, batch_size, pictures=None):
     sys.path.insert(0, str(EXAMPLE))
     import train
 
-    batch_size = 128 if device == "cuda" else 32
     options = argparse.Namespace(data=example_data(), device=device, batch_size=batch_size)
     accelerator = train.Gpu() if device == "cuda" else train.Emulated()
     loader, prepare = train.PIPELINES[pipeline](options)
