@@ -7,9 +7,9 @@ at a time works: some epochs alone, then some watched, then some alone again, so
 on in the machine meets both. Epochs are short, for a thread's speed changes within a second on some
 machines; the first one of a turn does not count, for caches are the other's then. A pair is the
 mean of its watched epochs against that of its epochs alone; the figure is the mean over the pairs,
-the quartiles are those of rounds, each against the epochs alone before and after it. There
-are several of them, because two processes that both run alone differ by some hundredths for as long
-as they live: the error is told from how far pairs differ. A watched process that waits half of the
+the quartiles are those of rounds, each against the epochs alone before and after it. There are
+several pairs, because two processes that both run alone differ by some hundredths for as long as
+they live: the error is told from how far pairs differ. A watched process that waits half of the
 time, as here, is sampled up to twice as often as one that never does: that part is told too high.
 
 The first seconds, in which all is recorded, do not count: what they cost does not grow with the run
