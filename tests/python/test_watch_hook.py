@@ -294,6 +294,32 @@ def test_stacks_of_the_loop_are_sampled_as_often_as_asked_whatever_came_before(w
     assert len(within) >= 16, f"{len(within)} stacks in 0.6 s"
 
 
+def test_a_thread_that_always_runs_is_sampled_less_often_and_later_still_less(monkeypatch):
+    monkeypatch.syspath_prepend(str(SITE))
+    from stoker_watch import stacks
+
+    def seconds(count, share):
+        """The pace in each, of a thread that runs for this share of the time."""
+        paces = []
+        for _ in range(count):
+            paces.append(pace.now)
+            pace.spent += int(pace.now * 230_000 * share)  # a fifth of a millisecond, and its own
+            pace.keep(stacks.SECOND)
+        return paces
+
+    pace = stacks.Pace(100)
+    assert seconds(3600, share=0.04) == [100] * 3600, "one that waits hardly loses anything"
+    running = seconds(3600, share=1)
+    assert running[:3] == [100, 50, 25]
+    assert 400 < sum(one for one in running if one > 12) < 700, "then the shares are known"
+    assert set(running[60:]) == {5}
+    assert seconds(60, share=0.04)[-1] > 75
+    assert set(seconds(60, share=1)[6:]) == {5}, "what there was at first does not come back"
+    assert min(seconds(60, share=9)) == 5, "fewer would tell nothing, whatever they cost"
+    pace = stacks.Pace(2)
+    assert set(seconds(60, share=9)) == {2}, "as asked"
+
+
 @pytest.mark.alone
 def test_checkpoints_and_validation_are_told(watched):
     watched.train(

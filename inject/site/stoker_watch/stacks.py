@@ -24,10 +24,14 @@ SECOND = 1000000000
 # A sample takes the GIL from a thread that runs, and that costs it more than the sample: to hand it
 # over and back, and to warm its caches again, takes about 200 us (a loop of tiny operations became
 # slower by 2 to 3 % with 100 samples a second, in a process in which they were switched on and
-# off). Of a second, so much and no more; a thread that waits loses nothing.
-SPENT_MOST, SPENT_LITTLE = SECOND // 160, SECOND // 640
+# off). A thread that waits loses nothing.
 HAND_OVER = 200000
-RATE_LEAST = 10
+# Of a second so much and no more: 25 samples of a thread that always runs. What is above LASTING is
+# taken from what there is AT_FIRST; when that is used up after some 500 samples, shares of
+# functions are known to two points, and LASTING is all: 5 samples.
+SPENT_MOST, SPENT_LASTING = SECOND // 160, SECOND // 1000
+AT_FIRST = SECOND // 10
+RATE_LEAST = 5
 
 _sample = rings.SAMPLE.pack_into
 _OURS = os.path.dirname(os.path.abspath(__file__)) + os.sep
@@ -174,11 +178,31 @@ class Watched:
         return max(used, 0)
 
 
+class Pace:
+    """How many samples a second: as many as asked for, or as cost the script little."""
+
+    def __init__(self, rate):
+        self.rate = rate  # asked for
+        self.begin()
+
+    def begin(self):
+        self.now, self.spent, self.left = self.rate, 0, AT_FIRST
+
+    def keep(self, elapsed):
+        """Since this was asked last."""
+        spent, self.spent = self.spent * SECOND // elapsed, 0
+        self.left -= max(spent - SPENT_LASTING, 0) * elapsed // SECOND
+        most = SPENT_MOST if self.left > 0 else SPENT_LASTING
+        if spent > most:
+            self.now = max(self.now // 2, min(self.rate, RATE_LEAST))
+        elif spent < most * 2 // 5:
+            self.now = min(self.now * 2, self.rate)
+
+
 class Sampler:
     def __init__(self, ring, rate):
         self.ring = ring
-        self.rate = self.pace = rate  # asked for; for now
-        self.spent = 0
+        self.pace = Pace(rate)
         self.in_loop = False
         self.wake = allocate_lock()
         self.wake.acquire()
@@ -202,7 +226,7 @@ class Sampler:
     def begin_loop(self):
         """Training begins: what stacks cost while modules were imported says nothing of it."""
         self.in_loop = True
-        self.pace, self.spent = self.rate, 0
+        self.pace.begin()
         self._rouse()
 
     def _rouse(self):
@@ -243,7 +267,7 @@ class Sampler:
             self._flush_at_last()
 
     def _loop(self, turn):
-        due = clock() + SECOND // max(self.pace, 4)
+        due = clock() + SECOND // max(self.pace.now, 4)
         while self.turn == turn and state.ring is self.ring:
             wait = due - clock()
             if wait > 0:
@@ -251,10 +275,10 @@ class Sampler:
             else:
                 due = clock()  # we came late: what was missed is missed, and weighs in the next
                 time.sleep(0)
-            due = min(due, clock()) + SECOND // max(self.pace, 4)
+            due = min(due, clock()) + SECOND // max(self.pace.now, 4)
             if self.turn != turn or state.ring is not self.ring:
                 return
-            if self.rate:
+            if self.pace.rate:
                 with self.sampling:
                     if self.turn == turn:
                         self._take()
@@ -286,7 +310,7 @@ class Sampler:
         if self.ticks % 512 == 0:
             self._forget()
         self.sampled += 1
-        self.spent += int((clock() - now + HAND_OVER) * share)
+        self.pace.spent += int((clock() - now + HAND_OVER) * share)
 
     def _meet(self, ident, main, now):
         thread, kind, every = 0, rings.SAMPLE_OTHER, 10
@@ -325,13 +349,6 @@ class Sampler:
         alive = sys._current_frames()
         self.watched = {i: one for i, one in self.watched.items() if i in alive}
 
-    def _keep_pace(self, elapsed):
-        spent, self.spent = self.spent * SECOND // elapsed, 0
-        if spent > SPENT_MOST:
-            self.pace = max(self.pace // 2, min(self.rate, RATE_LEAST))
-        elif spent < SPENT_LITTLE:
-            self.pace = min(self.pace * 2, self.rate)
-
     def _each_second(self, now):
         elapsed = now - self.second
         cpu = time.thread_time_ns()
@@ -350,9 +367,9 @@ class Sampler:
         )
         self.own_cpu, self.second = cpu, now
         reached = self.sampled * 1000 * SECOND // elapsed
-        recording.mark(rings.MARK_SAMPLED, self.rate, reached)
+        recording.mark(rings.MARK_SAMPLED, self.pace.rate, reached)
         self.sampled = 0
-        self._keep_pace(elapsed)
+        self.pace.keep(elapsed)
         for call in list(state.on_second):
             call()
         over = self.until is not None and time.monotonic() > self.until
