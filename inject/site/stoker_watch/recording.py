@@ -201,10 +201,6 @@ def end():
     ring.close()
 
 
-def is_main_thread():
-    return get_ident() == state.main_thread
-
-
 def share(cpu, length):
     """The on-CPU part of a span, as its flags carry it."""
     if length <= 0:

@@ -1,11 +1,12 @@
 """What the loop does besides loading: steps, backward, checkpoints, validation, collectives."""
 
 import sys
+from _thread import get_ident
 
 from . import process, recording, stacks
 from . import ring as rings
 from .importing import at_unpatch, patch
-from .recording import clock, cpu_clock, is_main_thread, mark, share, span, state
+from .recording import clock, cpu_clock, mark, share, span, state
 
 part = recording.Part("steps")
 
@@ -56,12 +57,23 @@ def listens():
     return part.on and state.on and state.worker is None
 
 
+def in_loop():
+    """It listens, and this is the thread that trains. Before there is a ring, that is not known."""
+    return (
+        part.on
+        and state.on
+        and state.worker is None
+        and (state.ring or recording.get()) is not None
+        and get_ident() == state.main_thread
+    )
+
+
 def timed(what):
     """Makes wrappers that tell the outermost call on the main thread as a span."""
 
     def make(original):
         def wrapper(*arguments, **options):
-            if _compiling() or not listens() or what in _under or not on_main():
+            if _compiling() or what in _under or not in_loop():
                 return original(*arguments, **options)
             _under.add(what)
             state.open[what] = start = clock()
@@ -75,11 +87,6 @@ def timed(what):
         return wrapper
 
     return make
-
-
-def on_main():
-    """Before there is a ring, the main thread is not known yet."""
-    return (state.ring or recording.get()) is not None and is_main_thread()
 
 
 def tell(what, start, cpu):
@@ -152,25 +159,21 @@ def patch_optimizer(module):
 
 def timed_backward(original):
     def backward(self, *arguments, **options):
-        if _compiling() or not listens() or not on_main():
+        if _compiling() or not in_loop():
             return original(self, *arguments, **options)
         start = clock()
         try:
             return original(self, *arguments, **options)
         finally:
-            ended_backward(start)
+            try:
+                Steps.backward = end = clock()
+                if Validation.start:
+                    Validation.trained()
+                span(rings.SPAN_BACKWARD, start, end)
+            except Exception:
+                part.failed()
 
     return backward
-
-
-def ended_backward(start):
-    try:
-        Steps.backward = clock()
-        if Validation.start:
-            Validation.trained()
-        span(rings.SPAN_BACKWARD, start, Steps.backward)
-    except Exception:
-        part.failed()
 
 
 def patch_tensor(module):
@@ -236,9 +239,7 @@ class Validation:
 
 def noted_train(original):
     def train(self, mode=True):
-        if _compiling() or Validation.depth or not listens() or state.ring is None:
-            return original(self, mode)
-        if not is_main_thread():
+        if _compiling() or Validation.depth or state.ring is None or not in_loop():
             return original(self, mode)
         Validation.depth = 1
         try:
