@@ -2,9 +2,9 @@
 once they are switched off.
 
 A process for each way (bench/cupti_ways.c), all at once, of which one at a time works: some epochs
-each, in turn, so that what else goes on in the machine meets all of them. A round is compared with
-its own mean; the ratios are means over the rounds. Some run alone: how far they differ says how far
-the rest can be trusted.
+each, in turn and on the same core, so that what else goes on in the machine meets all of them. A
+round is compared with its own mean; the ratios are means over the rounds. Some run alone: how far
+they differ says how far the rest can be trusted.
 """
 
 import statistics
@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 
 from bench import limits, measure
-from bench.watch import Paced, warm
+from bench.watch import Paced, fastest_core, warm
 
 ALONE = ["alone", "alone_2", "alone_3", "alone_4"]
 WAYS = {
@@ -44,6 +44,9 @@ def run(options):
         warm(loops.values(), WARM_S)
         stop.touch()
         warm(loops.values(), WARM_S)
+        core = fastest_core()
+        for loop in loops.values():
+            loop.bind(core)
         seconds = {name: [] for name in loops}  # a mean of each round
         for _ in range(rounds):
             for name, loop in loops.items():
