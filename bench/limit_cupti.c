@@ -3,9 +3,10 @@
  *
  *     limit_cupti NAME        one of the ways below; without a name they are listed
  *
- * Prints one JSON object: name, value (ns of a launch on the CPU), device_ns (of an empty kernel
- * when they follow each other), note. A way is a process of its own: what CUPTI has switched on it
- * may not switch off again. */
+ * For each line that it reads it prints what a launch takes on the CPU, in ns; so several of these
+ * processes can take turns. At the end of its input it prints a JSON object: name, device_ns (of an
+ * empty kernel when they follow each other), records, buffers, note. A way is a process of its own:
+ * what CUPTI has switched on it may not switch off again. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -14,8 +15,9 @@
 #include "limit_cupti.h"
 
 enum {
-    LAUNCHES = 500, /* that the device takes without making the CPU wait */
-    ROUNDS = 200,
+    LAUNCHES = 400, /* that the device takes without making the CPU wait */
+    WARMING = 80,   /* launches until the caches are those of this process again */
+    STOP_ROUNDS = 200,
     STREAK = 20000, /* launches without a pause */
     CUPTI_FLUSH_PLAIN = 0,
     CUPTI_FLUSH_ALL = 1,
@@ -199,24 +201,16 @@ static void launch(void *kernel, int count)
         worked(cuda.launch(kernel, 1, 1, 1, 32, 1, 1, 0, NULL, NULL, NULL), "a launch");
 }
 
-static int by_value(const void *a, const void *b)
-{
-    double left = *(const double *)a, right = *(const double *)b;
-    return (left > right) - (left < right);
-}
-
-/* ns of a launch on the CPU: the median of rounds between which the device catches up. */
+/* ns of a launch on the CPU. */
 static double measure_launch(void *kernel)
 {
-    static double rounds[ROUNDS];
-    for (int i = 0; i < ROUNDS; i++) {
-        uint64_t start = inject_clock_now();
-        launch(kernel, LAUNCHES);
-        rounds[i] = (double)(inject_clock_now() - start) / LAUNCHES;
-        worked(cuda.sync(NULL), "a synchronisation");
-    }
-    qsort(rounds, ROUNDS, sizeof *rounds, by_value);
-    return rounds[ROUNDS / 2];
+    launch(kernel, WARMING);
+    worked(cuda.sync(NULL), "a synchronisation");
+    uint64_t start = inject_clock_now();
+    launch(kernel, LAUNCHES);
+    uint64_t end = inject_clock_now();
+    worked(cuda.sync(NULL), "a synchronisation");
+    return (double)(end - start) / LAUNCHES;
 }
 
 /* ns of a launch, device and all. */
@@ -247,23 +241,27 @@ static void measure(const struct way *way)
     if (way->what & CALLS_ONCE)
         calls_set(0);
     if (way->what & STOPS) {
-        (void)measure_launch(kernel);
+        for (int i = 0; i < STOP_ROUNDS; i++)
+            (void)measure_launch(kernel);
         parts_set(way->what, cupti.disable);
         (void)cupti.flush_all(CUPTI_FLUSH_ALL);
     }
     if (way->what & FINALIZES)
         finalize();
     (void)measure_streak(kernel);
-    double cpu = measure_launch(kernel), device = measure_streak(kernel);
+    for (char line[16]; fgets(line, sizeof line, stdin);) {
+        printf("%.1f\n", measure_launch(kernel));
+        fflush(stdout);
+    }
+    double device = measure_streak(kernel);
     atomic_store(&is_over, 1);
     if (flushes)
         pthread_join(thread, NULL);
     if (way->what & OPENS && !(way->what & FINALIZES))
         (void)cupti.flush_all(CUPTI_FLUSH_ALL);
-    printf("{\"name\": \"%s\", \"value\": %.1f, \"unit\": \"ns\", \"device_ns\": %.1f, "
-           "\"records\": %llu, \"buffers\": %llu, \"note\": \"%s\"}\n",
-           way->name, cpu, device, (unsigned long long)records, (unsigned long long)buffers,
-           way->note);
+    printf("{\"name\": \"%s\", \"device_ns\": %.1f, \"records\": %llu, \"buffers\": %llu, "
+           "\"note\": \"%s\"}\n",
+           way->name, device, (unsigned long long)records, (unsigned long long)buffers, way->note);
 }
 
 int main(int count, char **words)
