@@ -1,3 +1,14 @@
 """Benchmarks of the GPU path: `python -m bench.gpu NAME|all`; see bench/README.md."""
 
-NAMES = ["h2d", "tensors", "training", "jpeg", "windows", "kernels", "watch", "cupti", "cupti_loop"]
+NAMES = [
+    "h2d",
+    "tensors",
+    "training",
+    "jpeg",
+    "windows",
+    "kernels",
+    "watch",
+    "hook",
+    "cupti",
+    "cupti_loop",
+]
