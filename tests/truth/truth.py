@@ -5,6 +5,7 @@ python tests/truth/truth.py slow_read too_few_workers
 """
 
 import argparse
+import datetime
 import json
 import os
 import signal
@@ -235,17 +236,52 @@ def main():
     parser.add_argument("--device", choices=("cpu", "cuda", "sim"), default="cpu")
     parser.add_argument("--end", choices=ENDS, default="return")
     parser.add_argument("--keep", type=Path, help="a folder for the run files")
+    parser.add_argument("--json", type=Path, help="a file for what was planted and what was told")
     options = parser.parse_args()
-    failed = 0
+    outcomes = {}
     for name in options.names or on(options.device):
-        outcome = try_out(name, options.device, options.end)
-        failed += bool(outcome.complaints)
+        outcome = outcomes[name] = try_out(name, options.device, options.end)
         print(_row(name, outcome), flush=True)
         if options.keep and outcome.run:
             options.keep.mkdir(parents=True, exist_ok=True)
             (options.keep / f"{name}.json").write_text(json.dumps(outcome.run, indent=1))
+    if options.json:
+        write_outcomes(options, outcomes)
+    failed = sum(bool(outcome.complaints) for outcome in outcomes.values())
     print(f"{failed} failed")
     return 1 if failed else 0
+
+
+def write_outcomes(options, outcomes):
+    """In the form of the benchmarks' results."""
+    words = " ".join([*options.names, "--device", options.device, "--json", options.json.name])
+    runs = [outcome.run for outcome in outcomes.values() if outcome.run]
+    machine = runs[0]["machine"] if runs else {}
+    kept = ("gpu", "driver", "cupti", "python", "torch", "cpus", "kernel")
+    facts = {
+        "bench": f"truth on {options.device}",
+        "version": 1,
+        "command": f"python tests/truth/truth.py {words}",
+        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "machine": {key: machine[key] for key in kept if machine.get(key) is not None},
+        "rows": [_outcome_row(name, outcome) for name, outcome in outcomes.items()],
+        "ratios": {},
+    }
+    options.json.write_text(json.dumps(facts, indent=1) + "\n")
+
+
+def _outcome_row(name, outcome):
+    told, causes = outcome.told or {}, outcome.run["causes"] if outcome.run else []
+    shares = {one["cause"]: one["share"] for one in causes}
+    return {
+        "name": name,
+        "value": shares.get(told.get("cause")),
+        "unit": "of the idle time",
+        "planted": {key: told.get(key) for key in ("cause", "share")},
+        "causes": shares,
+        "complaints": outcome.complaints,
+        "note": f"planted: {told.get('cause') or 'nothing'}",
+    }
 
 
 def _row(name, outcome):
