@@ -173,7 +173,7 @@ class Pair:
         script = measure.python("bench.watch_loops", name, "--device", device)
         self._file = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "run.json"
         self._ours = Paced(script, seed)
-        self._theirs = Paced([*_watching_command(self._file, *WAYS[way]), *script], seed)
+        self._theirs = Paced([*watching_command(self._file, *WAYS[way]), *script], seed)
         self.alone, self.watched = [], []  # seconds, a list for each turn
         self.both = self._ours, self._theirs
 
@@ -213,7 +213,7 @@ def _row(name, seconds, note):
     }
 
 
-def _watching_command(file, *options):
+def watching_command(file, *options):
     return [sys.executable, "-m", "stoker", "run", "--json", str(file), *options, "--"]
 
 

@@ -14,12 +14,11 @@ import os
 import random
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
 
 from bench import limits, measure
-from bench.watch import fastest_core
+from bench.watch import fastest_core, watching_command
 
 ROUNDS = 150
 ALONE = ["alone", "alone_2", "alone_3"]  # how far they differ says how far the rest can be trusted
@@ -34,7 +33,8 @@ def run(options):
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
         alone = [Way(name, [program, "alone"], stack) for name in ALONE]
         ways = [Way(name, [program, name], stack) for name in names if name != "alone"]
-        rested = [Way(name, [*_watching(folder), program, "alone"], stack) for name in RESTED]
+        watching = watching_command(os.path.join(folder, "run.json"))
+        rested = [Way(name, [*watching, program, "alone"], stack) for name in RESTED]
         every = [*alone, *ways, *rested]
         for way in every:
             way.turn()
@@ -123,11 +123,6 @@ class Way:
 def by_tens(values):
     """The median of each ten: so many numbers are for nobody to read."""
     return [statistics.median(values[i : i + 10]) for i in range(0, len(values), 10)]
-
-
-def _watching(folder):
-    file = os.path.join(folder, "run.json")
-    return [sys.executable, "-m", "stoker", "run", "--json", file, "--"]
 
 
 def _round(ways):

@@ -28,6 +28,7 @@ def run(options):
         "workload": {"loops": "bench/watch_loops.py", "seconds": SECONDS},
         "limit": {"name": "the same loop without that part", "value": None, "unit": ""},
         "rows": rows,
+        "ratios": {},
     }
 
 
