@@ -551,7 +551,7 @@ def test_records_wrap_at_the_end_of_the_ring(tmp_path, monkeypatch):
     assert ring.put_text(rings.TEXT.pack_into, 16, rings.RECORD_NOTICE, (0, 200), words.encode())
 
 
-def test_records_that_were_deferred_are_written_in_their_order(tmp_path, monkeypatch):
+def test_records_that_wait_are_written_in_their_order(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(SITE))
     from stoker_watch import ring as rings
 
@@ -559,22 +559,66 @@ def test_records_that_were_deferred_are_written_in_their_order(tmp_path, monkeyp
         path = next(tmp_path.glob("ring.*.py"))
         return [one.fields.time for one in ring_reader.read_ring(path).records]
 
-    ring = rings.Ring(str(tmp_path), 77, 1 << 16)
-    mark = rings.MARK.pack_into, 40, rings.RECORD_MARK, 0
-    ring.put_soon(*mark, 0, 1, 2, 3, 4)
-    assert times() == [0], "nobody would flush: it is written at once"
-    ring.defer(True)
-    for i in range(1, rings.SOON_MOST):
-        ring.put_soon(*mark, i, 1, 2, 3, 4)
-    assert times() == [0]
-    ring.put_soon(*mark, rings.SOON_MOST, 1, 2, 3, 4)
-    assert times() == list(range(rings.SOON_MOST + 1)), "no more than so many wait"
-    ring.put_soon(*mark, 999, 1, 2, 3, 4)
-    assert ring.flush() and times()[-1] == 999
-    ring.put_soon(*mark, 1000, 1, 2, 3, 4)
+    def write(ring, time, what):
+        ring.put(rings.MARK.pack_into, 40, rings.RECORD_MARK, 0, time, 1, what, 3, 4)
+
+    ring = rings.Ring(str(tmp_path), 77, 1 << 22)
+    for i in range(3):
+        ring.waiting.append((write, i, 2))
+    assert times() == []
+    assert ring.flush() and times() == [0, 1, 2]
+    ring.waiting.append((write, 3, 2))
     with ring._flushing:
         assert not ring.flush(), "not done: what comes next must not count on it"
-    assert times()[-1] == 999
+    assert ring.flush() and times()[-1] == 3 and ring.lost() == 0
+    for i in range(rings.WAITING_MOST + 5):
+        ring.waiting.append((write, i, 2))
+    assert ring.flush() and ring.lost() > 0, (
+        "nobody came for long: the oldest are gone, and that is told"
+    )
+    assert times()[-1] == rings.WAITING_MOST + 4
+
+
+def test_samples_are_counted_though_not_each_batch_is_asked(watched):
+    """The last batch is smaller; and batches that change are all asked again."""
+    done = watched.train(
+        """
+        import random
+        from stoker_watch import torch_loader
+        asked, samples_of = [], torch_loader.samples_of
+        def counted(batch, otherwise, depth=0):
+            asked.append(1)
+            return samples_of(batch, otherwise, depth)
+        torch_loader.samples_of = counted
+        model, optimizer = new_model()
+        train(model, optimizer, DataLoader(Numbers(4 * 100 + 1), batch_size=4))
+        print(len(asked))
+        sizes = [4] * 32 + [random.Random(i).randrange(2, 9) for i in range(60)]
+        numbers = iter(range(sum(sizes)))
+        batches = [[next(numbers) for _ in range(size)] for size in sizes]
+        train(model, optimizer, DataLoader(Numbers(sum(sizes)), batch_sampler=batches))
+        print(sum(sizes))
+        """
+    )
+    asked, changing = map(int, done.stdout.split())
+    assert asked < 30
+    marks = [one.fields for one in watched.read().of("RECORD_MARK")]
+    batches = [one for one in marks if one.what == N["MARK_BATCH"]]
+    assert sum(one.b for one in batches if one.a == 1) == 401
+    assert sum(one.b for one in batches if one.a == 2) == changing
+
+
+def test_cpu_time_is_asked_now_and_then_and_of_every_long_span(monkeypatch):
+    monkeypatch.syspath_prepend(str(SITE))
+    from stoker_watch.recording import ASK_EVERY, UNASKED, Shares, share
+
+    shares = Shares()
+    assert shares.of(UNASKED, 1000) == 0, "nothing is known yet"
+    half = shares.of(500, 1000)
+    assert half == share(500, 1000) > 0
+    assert shares.of(UNASKED, 3000) == half, "as the one before"
+    assert shares.of(UNASKED, ASK_EVERY) == 0, "unlike the one before: not known"
+    assert shares.of(1000, 1000) > half
 
 
 def test_the_loop_leaves_the_writing_to_the_sampler(watched):
@@ -592,7 +636,7 @@ def test_the_loop_leaves_the_writing_to_the_sampler(watched):
         sampler.sampling.acquire()
         time.sleep(0.1)  # it is held up now
         recording.mark(99, 1)
-        print(len(recording.get()._soon) > 0)
+        print(len(recording.get().waiting) > 0)
         sampler.sampling.release()
         child = os.fork()
         if child == 0:
@@ -601,7 +645,7 @@ def test_the_loop_leaves_the_writing_to_the_sampler(watched):
         recording.mark(99, 2)
         stacks.stop()
         recording.mark(99, 3)
-        print(len(recording.get()._soon))
+        print(len(recording.get().waiting))
         """
     )
     assert done.stdout.split() == ["True", "0"]

@@ -21,6 +21,14 @@ WORKER_CAPACITY = 1 << 18
 _span, _mark, _queue = rings.SPAN.pack_into, rings.MARK.pack_into, rings.QUEUE.pack_into
 
 
+def now(entry):
+    """state.soon while nobody comes to flush."""
+    ring = state.ring or get()
+    if ring is not None:
+        write, *arguments = entry
+        write(ring, *arguments)
+
+
 class State:
     """Of this process; a fork begins it anew."""
 
@@ -28,6 +36,9 @@ class State:
         self.on = False
         self.folder = ""
         self.options = {}
+        # Takes (write, arguments...) and has write(ring, arguments...) write its records: now, or
+        # with the ring's next flush.
+        self.soon = now
         self.ring = None
         self.opening = allocate_lock()
         self.pid = 0
@@ -36,6 +47,7 @@ class State:
         self.worker = None
         self.said = set()
         self.open = {}  # spans under way: key -> start
+        self.next_begun = 0  # a next() is under way since
         self.at_fork = False
         self.end_asked = False
         self.epochs = {}  # loader -> the epoch that it began last
@@ -57,8 +69,13 @@ state = State()
 class Making:
     """The batch that is made in this process now."""
 
-    loader = 0
-    number = 0
+    __slots__ = ("loader", "number")
+
+    def __init__(self):
+        self.loader = self.number = 0
+
+
+making = Making()
 
 
 _parts = []
@@ -76,6 +93,7 @@ class Part:
         """To be called while the exception is handled."""
         self.on = False
         state.open.clear()
+        state.next_begun = 0
         kind, _, trace = sys.exc_info()
         while trace is not None and trace.tb_next is not None:
             trace = trace.tb_next
@@ -96,7 +114,7 @@ def begin(folder):
     """Watching is on; nothing is made yet."""
     state.folder = folder
     state.said = set()
-    state.ring = None
+    state.ring, state.soon = None, now
     state.end_asked = False
     state.role, state.worker = "main", None
     state.options = {}
@@ -157,12 +175,13 @@ def _register():
 
 def _after_fork():
     """The child has the parent's memory, but neither its threads nor its ring."""
-    state.ring = None
+    state.ring, state.soon = None, now
     state.opening = allocate_lock()
     state.pid = os.getpid()
     state.main_thread = get_ident()
     state.role, state.worker = "main", None
     state.open = {}
+    state.next_begun = 0
     state.said = set()
     state.end_asked = False
     state.on_exit = []
@@ -197,48 +216,71 @@ def end():
     except Exception:
         pass
     state.on = False
-    state.ring = None
+    state.ring, state.soon = None, now
     ring.close()
 
 
+UNASKED = -1
+# So often does a loop without a break in it ask what its thread ran (ns). The kernel's clock costs
+# 10 us there: what the kernel needs for it is in no cache either.
+ASK_EVERY = 20000000
+
+
 def share(cpu, length):
-    """The on-CPU part of a span, as its flags carry it."""
-    if length <= 0:
+    """The on-CPU part of a span, as its flags carry it; 0: not known."""
+    if length <= 0 or cpu == UNASKED:
         return 0
     return (1 + 4000 * min(cpu, length) // length) << 4
 
 
+class Shares:
+    """Of spans that follow one another, of which not all are asked what their thread ran."""
+
+    __slots__ = ("last",)
+
+    def __init__(self):
+        self.last = 0
+
+    def of(self, cpu, length):
+        """One that was not asked is taken to be as the last one that was; but if it turned out to
+        be long it is unlike it, and the kernel's own account of the thread says more."""
+        if cpu != UNASKED:
+            self.last = share(cpu, length)
+        return self.last if cpu != UNASKED or length < ASK_EVERY else 0
+
+
+def this_thread():
+    return state.pid if get_ident() == state.main_thread else get_native_id()
+
+
+def defer(ring, is_deferred):
+    """Whether somebody will come and flush."""
+    if ring is state.ring:
+        state.soon = ring.waiting.append if is_deferred else now
+
+
 def span(what, start, end, a=0, b=0, flags=0, thread=0):
-    ring = state.ring or get()
-    if ring is not None:
-        if not thread:
-            thread = state.pid if get_ident() == state.main_thread else get_native_id()
-        ring.put_soon(_span, 48, rings.RECORD_SPAN, flags, start, end, thread, what, a, b)
+    state.soon((write_span, what, start, end, thread or this_thread(), a, b, flags))
+
+
+def write_span(ring, what, start, end, thread, a=0, b=0, flags=0):
+    ring.put(_span, 48, rings.RECORD_SPAN, flags, start, end, thread, what, a, b)
 
 
 def mark(what, a=0, b=0, when=0):
-    ring = state.ring or get()
-    if ring is not None:
-        thread = state.pid if get_ident() == state.main_thread else get_native_id()
-        ring.put_soon(_mark, 40, rings.RECORD_MARK, 0, when or clock(), thread, what, a, b)
+    state.soon((write_mark, what, when or clock(), this_thread(), a, b))
+
+
+def write_mark(ring, what, when, thread, a, b):
+    ring.put(_mark, 40, rings.RECORD_MARK, 0, when, thread, what, a, b)
 
 
 def queue(when, loader, ready, early, unpinned, outstanding, flags=0):
-    ring = state.ring or get()
-    if ring is not None:
-        ring.put_soon(
-            _queue,
-            40,
-            rings.RECORD_QUEUE,
-            flags,
-            when,
-            loader,
-            ready,
-            early,
-            unpinned,
-            outstanding,
-            0,
-        )
+    state.soon((write_queue, flags, when, loader, ready, early, unpinned, outstanding))
+
+
+def write_queue(ring, flags, *fields):
+    ring.put(_queue, 40, rings.RECORD_QUEUE, flags, *fields, 0)
 
 
 def text(kind, number, words):
@@ -273,7 +315,7 @@ def reached(final=False):
     if ring is not None:
         now = clock()
         if not final:
-            now = min([*list(state.open.values()), now])
+            now = min([*list(state.open.values()), state.next_begun or now, now])
         if ring.flush():
             ring.put(rings.REACHED.pack_into, 16, rings.RECORD_REACHED, 0, now)
 

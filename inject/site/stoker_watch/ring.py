@@ -49,6 +49,7 @@ SPAN_BACKWARD = 11
 SPAN_OPTIMIZER = 12
 SPAN_PROFILER = 13
 SPAN_COMPILE = 15
+ENDED_EPOCH = 1  # a flag of SPAN_NEXT
 
 MARK_STEP = 1
 MARK_EPOCH = 2
@@ -72,7 +73,7 @@ FRAME = struct.Struct("HHIIIIHH")
 FILLER = struct.Struct("HHI")
 HEAD = struct.Struct("QIIQIIQ")
 
-SOON_MOST = 512  # records that wait for a flush
+WAITING_MOST = 1 << 16  # entries for a flush: the oldest make room
 
 _HEAD_WORD, _LOST_WORD, _STATE_WORD, _TAIL_WORD = 8, 9, 10, 16
 _kept = []  # a map that is freed would close its descriptor, which may be another file's by then
@@ -82,8 +83,8 @@ class Ring:
     """The writer's side. Any thread may write; a fork makes a ring of its own.
 
     To write a record costs a training loop 5 to 10 us, for nothing of what it needs is in the
-    processor's caches; to append it to a list costs less than one. So records are kept there while
-    a thread of ours is there to write them, many at a time (defer, flush).
+    processor's caches; to append what is known to a list costs one. So it waits there, as (write,
+    arguments...), while a thread of ours comes to write records, many at a time (flush).
     """
 
     __slots__ = (
@@ -91,13 +92,12 @@ class Ring:
         "_flushing",
         "_full",
         "_head",
-        "_is_deferred",
         "_lock",
         "_map",
         "_mask",
-        "_soon",
         "_words",
         "capacity",
+        "waiting",
     )
 
     def __init__(self, folder, pid, capacity):
@@ -122,7 +122,7 @@ class Ring:
         self._head = 0
         self._full = capacity  # the head cannot pass it: the tail that was read last, and a round
         self._lock = allocate_lock()
-        self._soon, self._is_deferred, self._flushing = deque(), False, allocate_lock()
+        self.waiting, self._flushing = deque(maxlen=WAITING_MOST), allocate_lock()
         self._fence = None
         if os.uname().machine not in ("x86_64", "i686"):
             self._fence = allocate_lock()
@@ -133,29 +133,18 @@ class Ring:
         self._words[_STATE_WORD] = RING_OPEN
         os.rename(made, os.path.join(folder, f"ring.{pid}.py"))
 
-    def defer(self, is_deferred):
-        """Whether somebody will come and flush."""
-        self._is_deferred = is_deferred
-
-    def put_soon(self, *record):
-        """As put, but the record may be written by the next flush."""
-        if not self._is_deferred:
-            self.put(*record)
-            return
-        soon = self._soon
-        soon.append(record)
-        if len(soon) >= SOON_MOST:
-            self.flush()
-
     def flush(self):
-        """Writes what was deferred, in its order. False: another thread is still at it."""
+        """Writes what waits, in its order. False: another thread is still at it."""
         flushing = self._flushing
         if not flushing.acquire(False) and not flushing.acquire(True, 0.01):  # as in put
             return False
         try:
-            soon = self._soon
-            while soon:
-                self.put(*soon.popleft())
+            waiting = self.waiting
+            if len(waiting) == WAITING_MOST:
+                self._words[_LOST_WORD] += 1  # at least
+            while waiting:
+                write, *arguments = waiting.popleft()
+                write(self, *arguments)
             return True
         finally:
             flushing.release()

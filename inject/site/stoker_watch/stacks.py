@@ -251,7 +251,7 @@ class Sampler:
         self._flush_at_last()
 
     def _flush_at_last(self):
-        self.ring.defer(False)
+        recording.defer(self.ring, False)
         self.ring.flush()
 
     def _run(self, turn):
@@ -259,7 +259,7 @@ class Sampler:
             self.thread, self.ident = get_native_id(), get_ident()
             self.own_cpu = time.thread_time_ns()
             # A worker may end at any moment, and is not what everything waits for.
-            self.ring.defer(state.worker is None)
+            recording.defer(self.ring, state.worker is None)
             self._loop(turn)
         except Exception:
             part.failed()

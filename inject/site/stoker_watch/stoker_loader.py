@@ -47,7 +47,7 @@ def begin(loader):
     stacks.start_loop()
     start = clock()
     mark(rings.MARK_EPOCH, number, epoch, start)
-    return start, Iteration(number, epoch, loader.batch_size or 0, first)
+    return start, Iteration(number, epoch, loader.batch_size or 0, len(loader), first)
 
 
 def timed_iter(original):

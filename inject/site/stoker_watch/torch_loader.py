@@ -2,19 +2,34 @@
 
 import os
 import sys
+from _thread import get_ident, get_native_id
 from collections.abc import Mapping
 from functools import partial
 
 from . import files, recording, replay, stacks
 from . import ring as rings
 from .importing import patch
-from .recording import Making, clock, cpu_clock, mark, queue, share, span, state
+from .recording import (
+    UNASKED,
+    clock,
+    cpu_clock,
+    mark,
+    queue,
+    share,
+    span,
+    state,
+    write_mark,
+    write_span,
+)
+from .torch_worker import collate_of
 
 part = recording.Part("torch DataLoader")
 
 NOTE = "_stoker_watch"  # in a loader: (pid, id, file, line); in its iterator: Iteration
 KEY = "stoker_watch_loader"  # in the settings that a child process gets: the loader's id
 LONG = 5000000  # ns of a next() after which the queues are looked at again
+UNKNOWN = (UNASKED, UNASKED, UNASKED)
+ALIKE = 16  # so many batches of one size, and only each of so many is asked for it
 
 _count = 0
 _places = {}  # id of a data set -> (file, line) of the loader that the script made over it
@@ -24,66 +39,119 @@ _torch_folder = os.sep + "torch" + os.sep
 
 
 class Iteration:
-    """One epoch of one loader."""
+    """One epoch of one loader.
+
+    begin() and got() run at each step of the loop, where nothing of ours is in the processor's
+    caches: a function that is called there costs 2 us, the kernel's clock of the thread 10. So they
+    are long, and leave to write() what can be done later."""
 
     __slots__ = (
+        "alike",  # so many batches, one after the other, have `samples`
         "batch_size",
         "begun",
-        "cpu",
+        "collate",  # of a loop without workers, where the fetch is a part of next()
+        "cpu",  # what the thread had run then; UNASKED
+        "due",  # when it is asked again
         "epoch",
         "first",
         "has_queues",
         "inside",  # a class over a class, both ours: told once
+        "last",  # the number of a batch that may be smaller
         "loader",
         "number",
         "over",
+        "samples",
+        "shares",
     )
 
-    def __init__(self, loader, epoch, batch_size, first):
+    def __init__(self, loader, epoch, batch_size, batches, first):
         self.loader, self.epoch, self.batch_size, self.first = loader, epoch, batch_size, first
-        self.number = self.begun = self.cpu = 0
+        self.last = (batches or 0) - 1
+        self.number = self.begun = self.samples = self.alike = self.due = 0
+        self.cpu, self.collate = UNASKED, None
         self.over = self.inside = False
         self.has_queues = True  # until it turns out that there are none
+        self.shares = [recording.Shares() for _ in range(3)]
 
     def begin(self, iterator):
         self.inside = True
         try:
-            self.begun = state.open["next"] = clock()
+            self.begun = state.next_begun = begun = clock()
             if self.has_queues:
-                self.has_queues = look(iterator, self.loader, self.begun, 0)
-            Making.loader, Making.number = self.loader, self.number
+                self.has_queues = look(iterator, self.loader, begun, 0)
+            elif self.collate is not None:
+                files.counting.on = True
             if state.loader != self.loader:
-                state.loader, state.switched = self.loader, self.begun
-            self.cpu = cpu_clock()
+                state.loader, state.switched = self.loader, begun
+            if begun >= self.due:
+                self.ask_cpu(begun)
         except Exception:
             part.failed()
 
+    def ask_cpu(self, now):
+        self.due = now + recording.ASK_EVERY
+        self.cpu = cpu_clock()
+        if self.collate is not None:
+            self.collate.cpu = self.cpu
+
+    def cpus(self):
+        """What the thread ran in next(), in the fetch, in its collate."""
+        used, self.cpu = cpu_clock() - self.cpu, UNASKED
+        collate = self.collate
+        if collate is None:
+            return used, UNASKED, UNASKED
+        collate.cpu = UNASKED
+        return used, collate.read, collate.used
+
     def got(self, iterator, batch):
-        self.inside = False
         try:
-            used, end = cpu_clock() - self.cpu, clock()
-            state.open.pop("next", None)
+            end, begun, collate = clock(), self.begun, self.collate
+            cpus = UNKNOWN if self.cpu == UNASKED else self.cpus()
+            number, self.number = self.number, self.number + 1
+            if self.alike < ALIKE or number >= self.last or not number % ALIKE:
+                self.ask_samples(batch)
+            collated = 0, 0
+            if collate is not None:
+                files.counting.on = False
+                collated = collate.begun, collate.done
+            thread = state.pid if get_ident() == state.main_thread else get_native_id()
+            state.soon((self.write, begun, end, thread, cpus, collated, number, self.samples))
             state.handed = end
-            flags = share(used, end - self.begun)
-            span(rings.SPAN_NEXT, self.begun, end, self.loader, self.number, flags)
-            mark(rings.MARK_BATCH, self.loader, samples_of(batch, self.batch_size), end)
-            if self.has_queues and end - self.begun > LONG:
+            state.next_begun = 0
+            if self.has_queues and end - begun > LONG:
                 look(iterator, self.loader, end, 1)
-            self.number += 1
             if self.first is not None:
                 first, self.first = self.first, None
                 first["batch_bytes"] = bytes_of(batch)
                 recording.record_json(rings.RECORD_LOADER, self.loader, first)
         except Exception:
             part.failed()
+        self.inside = False
+
+    def ask_samples(self, batch):
+        """Where their number does not change, not all batches are asked."""
+        samples = samples_of(batch, self.batch_size)
+        self.alike = self.alike + 1 if samples == self.samples else 0
+        self.samples = samples
+
+    def write(self, ring, begun, end, thread, cpus, collated, number, samples):
+        stretches = [(rings.SPAN_NEXT, begun, end)]
+        read, done = collated
+        if begun <= read <= done <= end:
+            stretches += (rings.SPAN_FETCH, begun, read), (rings.SPAN_COLLATE, read, done)
+        for (what, start, over), shares, cpu in zip(stretches, self.shares, cpus, strict=False):
+            flags = shares.of(cpu, over - start)
+            write_span(ring, what, start, over, thread, self.loader, number, flags)
+        write_mark(ring, rings.MARK_BATCH, end, thread, self.loader, samples)
 
     def ended(self):
-        self.inside = False
+        self.inside = files.counting.on = False
         try:
             end = clock()
-            state.open.pop("next", None)
-            flags = share(cpu_clock() - self.cpu, end - self.begun) | 1
+            used = UNASKED if self.cpu == UNASKED else self.cpus()[0]
+            flags = share(used, end - self.begun) | rings.ENDED_EPOCH
             span(rings.SPAN_NEXT, self.begun, end, self.loader, self.number, flags)
+            state.next_begun = 0
             if not self.over:
                 self.over = True
                 state.epoch_end = end
@@ -96,8 +164,10 @@ class Iteration:
             part.failed()
 
     def broke(self):
-        self.inside = False
-        state.open.pop("next", None)
+        self.inside = files.counting.on = False
+        if self.cpu != UNASKED:
+            self.cpus()
+        state.next_begun = 0
 
 
 def look(iterator, loader, when, flags):
@@ -261,9 +331,14 @@ def length(of):
         return None
 
 
+def is_mapped(loader):
+    """Its data set has numbers for its samples."""
+    return getattr(loader, "_dataset_kind", 0) == 0
+
+
 def describe(loader, note):
     data = loader.dataset
-    mapped = getattr(loader, "_dataset_kind", 0) == 0
+    mapped = is_mapped(loader)
     context = getattr(loader, "multiprocessing_context", None)
     return {
         "id": note[1],
@@ -330,7 +405,12 @@ class Opening:
         # An iterator that is reset is the same object: its epoch begins here. One that a class of
         # the script's makes need not be torch's.
         if hasattr(iterator, "__dict__"):
-            iterator.__dict__[NOTE] = Iteration(self.id, self.epoch, size, self.description)
+            batches = length(self.loader._index_sampler) if is_mapped(self.loader) else None
+            iteration = Iteration(self.id, self.epoch, size, batches, self.description)
+            if not self.loader.num_workers:
+                iteration.collate = collate_of(getattr(iterator, "_dataset_fetcher", None))
+                iteration.has_queues = iteration.collate is None
+            iterator.__dict__[NOTE] = iteration
 
 
 def opening(loader):

@@ -1,14 +1,16 @@
 """What the loop does besides loading: steps, backward, checkpoints, validation, collectives."""
 
 import sys
-from _thread import get_ident
+from _thread import get_ident, get_native_id
 
 from . import process, recording, stacks
 from . import ring as rings
 from .importing import at_unpatch, patch
-from .recording import clock, cpu_clock, mark, share, span, state
+from .recording import clock, cpu_clock, share, span, state, write_mark, write_span
 
 part = recording.Part("steps")
+
+NOTE = "_stoker_watch"  # in an optimizer: its number
 
 CHECKPOINTS = {
     "torch.distributed.checkpoint.state_dict_saver": ("save", "save_state_dict"),
@@ -104,48 +106,70 @@ def tell(what, start, cpu):
 class Steps:
     """Of this process."""
 
-    count = 0  # optimizers seen
-    begun = ()
-    backward = 0  # when the last backward ended
-    loader = 0  # whose batch was trained on
-    any = False
-    ring = None  # that the stacks go to
+    __slots__ = ("any", "backward", "begun", "count", "loader", "ring")
+
+    def __init__(self):
+        self.count = 0  # optimizers seen
+        self.loader = 0  # whose batch was trained on
+        self.ring = None  # that the stacks go to
+        self.fork()
+
+    def fork(self):
+        self.begun = ()  # steps under way: one may take others
+        self.backward = 0  # when the last backward ended
+        self.any = False
 
 
-_compiling = bool  # torch.compiler.is_compiling, once torch is whole
+steps = Steps()
+_compiling = bool  # torch.compiler.is_dynamo_compiling, once torch is whole
+
+
+# What runs at each step of the loop is short: see torch_loader.Iteration.
 
 
 def before_step(optimizer, arguments, options):
     if _compiling():  # traced into a graph, which must stay free of us
         return
-    if listens():
-        Steps.begun = (*Steps.begun, clock())
+    if part.on and state.on and state.worker is None:
+        steps.begun = (*steps.begun, clock())
 
 
 def after_step(optimizer, arguments, options):
-    if _compiling() or not listens():
+    if _compiling() or not (part.on and state.on and state.worker is None):
         return
     try:
-        end = clock()
-        start = Steps.begun[-1] if Steps.begun else end
-        Steps.begun = Steps.begun[:-1]
-        if Steps.ring is None or Steps.ring is not state.ring:
-            Steps.any = True
-            stacks.start()
-            Steps.ring = state.ring
-        # A closure runs forward and backward in step(): they are not the optimizer's.
-        start = max(start, min(Steps.backward, end))
-        number = optimizer.__dict__.get("_stoker_watch")
-        if number is None:
-            Steps.count += 1
-            number = optimizer.__dict__["_stoker_watch"] = Steps.count
+        end, begun = clock(), steps.begun
+        start, steps.begun = (begun[-1], begun[:-1]) if begun else (end, begun)
+        number = optimizer.__dict__.get(NOTE) or meet(optimizer)
+        if steps.ring is None or steps.ring is not state.ring:
+            begin_steps()
         if Validation.start:
             Validation.trained()
-        Steps.loader = state.loader
-        span(rings.SPAN_OPTIMIZER, start, end, number, 0)
-        mark(rings.MARK_STEP, number, 0, end)
+        steps.loader = state.loader
+        thread = state.pid if get_ident() == state.main_thread else get_native_id()
+        state.soon((write_step, start, end, steps.backward, number, thread))
     except Exception:
         part.failed()
+
+
+def begin_steps():
+    """In this ring."""
+    steps.any = True
+    stacks.start()
+    steps.ring = state.ring
+
+
+def meet(optimizer):
+    steps.count += 1
+    optimizer.__dict__[NOTE] = steps.count
+    return steps.count
+
+
+def write_step(ring, start, end, backward, number, thread):
+    # A closure runs forward and backward in step(): they are not the optimizer's.
+    start = max(start, min(backward, end))
+    write_span(ring, rings.SPAN_OPTIMIZER, start, end, thread, number)
+    write_mark(ring, rings.MARK_STEP, end, thread, number, 0)
 
 
 def patch_optimizer(module):
@@ -159,17 +183,21 @@ def patch_optimizer(module):
 
 def timed_backward(original):
     def backward(self, *arguments, **options):
-        if _compiling() or not in_loop():
+        if _compiling() or state.worker is not None or not (part.on and state.on):
             return original(self, *arguments, **options)
+        if state.ring is None:
+            recording.get()
         start = clock()
         try:
             return original(self, *arguments, **options)
         finally:
             try:
-                Steps.backward = end = clock()
-                if Validation.start:
-                    Validation.trained()
-                span(rings.SPAN_BACKWARD, start, end)
+                end = clock()
+                if get_ident() == state.main_thread:
+                    steps.backward = end
+                    if Validation.start:
+                        Validation.trained()
+                    state.soon((write_span, rings.SPAN_BACKWARD, start, end, state.pid))
             except Exception:
                 part.failed()
 
@@ -194,7 +222,7 @@ class Validation:
     def mode(cls, training):
         now = clock()
         if not training:
-            if cls.start == 0 and Steps.any:
+            if cls.start == 0 and steps.any:
                 cls.start = now
                 if cls.piece not in state.on_second:
                     state.on_second.append(cls.piece)
@@ -215,14 +243,14 @@ class Validation:
 
     @classmethod
     def seen_end(cls, start):
-        if state.loader == Steps.loader and state.switched > start:
+        if state.loader == steps.loader and state.switched > start:
             return state.switched
         return state.epoch_end if state.epoch_end > start else 0
 
     @classmethod
     def over(cls):
         """The script ends in it."""
-        if cls.start and state.loader != Steps.loader and state.handed > cls.start:
+        if cls.start and state.loader != steps.loader and state.handed > cls.start:
             span(rings.SPAN_VALIDATION, cls.start, max(state.handed, state.epoch_end))
             cls.start = 0
         if cls.start:
@@ -354,7 +382,11 @@ def patch_torch(module):
     """Torch is there. A child of multiprocessing tells of itself when it turns out to be a worker
     or a rank."""
     global _compiling
-    _compiling = getattr(getattr(module, "compiler", None), "is_compiling", bool)
+    compiler = getattr(module, "compiler", None)
+    for name in ("is_dynamo_compiling", "is_compiling"):  # the latter asks more, and costs more
+        if hasattr(compiler, name):
+            _compiling = getattr(compiler, name)
+            break
     serialization = sys.modules.get("torch.serialization")
     if serialization is not None and module.save is not serialization.save:
         patch(module, "save", timed(rings.SPAN_CHECKPOINT))
@@ -374,9 +406,7 @@ def see_tensorflow(module):
 
 
 def _forked():
-    Steps.begun = ()
-    Steps.any = False
-    Steps.backward = 0
+    steps.fork()
     Validation.start = Validation.depth = 0
     _under.clear()
 

@@ -7,7 +7,7 @@ from collections import deque
 from . import files, recording, stacks
 from . import ring as rings
 from .importing import patch
-from .recording import Making, clock, cpu_clock, share, span, state
+from .recording import UNASKED, clock, cpu_clock, making, share, span, state
 
 part = recording.Part("DataLoader workers")
 
@@ -16,70 +16,75 @@ NEEDED = ("worker_id", "index_queue", "data_queue")  # of a worker's arguments
 
 
 class Collate:
-    """The moments of one fetch. Wraps the function in the fetcher alone, which nobody pickles."""
+    """The moments of one fetch: until `begun` samples were read, until `done` put together. Wraps
+    the function in the fetcher alone, which nobody pickles."""
 
-    __slots__ = ("begun", "cpu", "done", "original", "used")
+    __slots__ = ("begun", "cpu", "done", "original", "read", "used")
 
     def __init__(self, original):
         self.original = original
-        self.begun = self.done = self.cpu = self.used = 0
+        self.begun = self.done = 0
+        self.cpu = UNASKED  # what the thread had run as the fetch began
+        self.read = self.used = UNASKED  # what it ran in the two parts
 
     def __call__(self, data):
-        self.cpu, self.begun = cpu_clock(), clock()
+        if self.cpu != UNASKED:
+            return self._asked(data)
+        self.begun = clock()
         batch = self.original(data)
         self.done = clock()
-        self.used = cpu_clock() - self.cpu
+        return batch
+
+    def _asked(self, data):
+        cpu, self.begun = cpu_clock(), clock()
+        self.read = cpu - self.cpu
+        batch = self.original(data)
+        self.done = clock()
+        self.used = cpu_clock() - cpu
         return batch
 
     def __getattr__(self, name):
         return getattr(self.original, name)
 
 
+def collate_of(fetcher):
+    """The one of a fetcher; None: it has none, or does not let us."""
+    collate = getattr(fetcher, "collate_fn", None)
+    if collate is not None and type(collate) is not Collate:
+        collate = fetcher.collate_fn = Collate(collate)
+    return collate
+
+
 def timed_fetch(original):
+    """In a worker. Without workers a fetch is a part of next(): torch_loader.Iteration."""
+
     def fetch(self, index):
-        if not (part.on and state.on):
+        if state.worker is None or not (part.on and state.on):
             return original(self, index)
-        collate = self.collate_fn
-        if type(collate) is not Collate:
-            collate = self.collate_fn = Collate(collate)
-        collate.begun = 0
+        collate = collate_of(self)
+        if collate is None:
+            return original(self, index)
+        collate.begun = collate.done = 0
         files.counting.on = True
         state.open["fetch"] = start = clock()
-        cpu = cpu_clock()
+        collate.cpu = cpu_clock()
         try:
             return original(self, index)
         finally:
             files.counting.on = False
-            fetched(start, cpu, collate)
+            fetched(start, collate)
 
     return fetch
 
 
-def fetched(start, cpu, collate):
+def fetched(start, collate):
     try:
+        begun, done, batch = collate.begun, collate.done, (making.loader, making.number)
+        end, used = (begun, collate.read) if begun else (clock(), cpu_clock() - collate.cpu)
+        span(rings.SPAN_FETCH, start, end, *batch, share(used, end - start))
+        if done:
+            span(rings.SPAN_COLLATE, begun, done, *batch, share(collate.used, done - begun))
         state.open.pop("fetch", None)
-        if collate.begun:
-            end, used = collate.begun, collate.cpu - cpu
-        else:
-            end, used = clock(), cpu_clock() - cpu
-        span(
-            rings.SPAN_FETCH,
-            start,
-            end,
-            Making.loader,
-            Making.number,
-            share(used, end - start),
-        )
-        if collate.begun and collate.done >= collate.begun:
-            flags = share(collate.used, collate.done - collate.begun)
-            span(
-                rings.SPAN_COLLATE,
-                collate.begun,
-                collate.done,
-                Making.loader,
-                Making.number,
-                flags,
-            )
     except Exception:
         part.failed()
 
@@ -105,7 +110,7 @@ def timed_get(index_queue):
             raise
         waited(start)
         if type(task) is tuple and task and type(task[0]) is int:
-            Making.number = task[0]
+            making.number = task[0]
         return task
 
     index_queue.get = get
@@ -114,7 +119,7 @@ def timed_get(index_queue):
 def waited(start):
     try:
         if part.on and state.on:
-            span(rings.SPAN_IDLE, start, clock(), Making.loader, Making.number)
+            span(rings.SPAN_IDLE, start, clock(), making.loader, making.number)
     except Exception:
         part.failed()
 
@@ -133,11 +138,11 @@ def timed_put(data_queue):
             sent(leaving, cpu_clock() - cpu)
 
     def noted_put(item, *arguments, **options):
-        leaving.append((clock(), Making.number))
+        leaving.append((clock(), making.number))
         return put(item, *arguments, **options)
 
     def timed_put(item, *arguments, **options):
-        leaving.append((clock(), Making.number))
+        leaving.append((clock(), making.number))
         cpu = cpu_clock()
         try:
             return put(item, *arguments, **options)
@@ -156,7 +161,7 @@ def sent(leaving, used):
         if leaving and part.on and state.on:
             start, number = leaving.popleft()
             end = clock()
-            span(rings.SPAN_SEND, start, end, Making.loader, number, share(used, end - start))
+            span(rings.SPAN_SEND, start, end, making.loader, number, share(used, end - start))
     except Exception:
         part.failed()
 
@@ -164,14 +169,14 @@ def sent(leaving, used):
 def begin_worker(number, index_queue, data_queue):
     """This process turns out to be a worker."""
     process = sys.modules["multiprocessing.process"]
-    Making.loader = process.current_process()._config.get(KEY, 0)
-    Making.number = 0
+    making.loader = process.current_process()._config.get(KEY, 0)
+    making.number = 0
     told = state.ring is not None
     state.role, state.worker = "worker", number
     if told:
         recording.tell_process()
     recording.get()
-    files.begin(Making.loader)
+    files.begin(making.loader)
     stacks.start()
     timed_get(index_queue)
     timed_put(data_queue)
