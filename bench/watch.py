@@ -8,13 +8,13 @@ on in the machine meets both. Epochs are short, for a thread's speed changes wit
 machines; the first one of a turn does not count, for caches are the other's then. Both of a pair
 work on the same core, the fastest at that moment, for cores of one machine may differ by half: the
 threads that work are bound to it, those of the watcher are not. (Stoker's loader begins threads
-with each epoch, and they would all be bound: there, nothing is.) Both have the same hash seed, each
-pair its own, and an allocator that keeps its memory. A pair is the mean of its watched epochs
-against that of its epochs alone; the figure is the mean over the pairs, the quartiles are those of
-rounds, each against the epochs alone before and after it. There are several pairs, because two
-processes that both run alone differ for as long as they live: the error is told from how far pairs
-differ. A watched process that waits half of the time, as here, may be sampled more often than one
-that never does.
+with each epoch, and they would all be bound: in loops with it, nothing is.) Both have the same hash
+seed, each pair its own, and an allocator that keeps its memory. A pair is the mean of its watched
+epochs against that of its epochs alone; the figure is the mean over the pairs, the quartiles are
+those of rounds, each against the epochs alone before and after it. There are several pairs, because
+two processes that both run alone differ for as long as they live: the error is told from how far
+pairs differ. A watched process that waits half of the time, as here, may be sampled more often than
+one that never does.
 
 The first seconds, in which all is recorded, do not count: what they cost does not grow with the run
 (inject/inject_allowance.h). Rows "every" tell what they cost.
@@ -33,19 +33,20 @@ from pathlib import Path
 from bench import measure, watch_loops
 
 MEMORY = 64 << 20
-PAIRS = {"slow": 6, "stoker": 3, "cnn3d": 10, "tiny": 14}
-ROUNDS = {"slow": 4, "stoker": 1, "cnn3d": 8, "tiny": 12}  # of a pair in a run
+PAIRS = {"slow": 6, "stoker": 3, "training": 5, "cnn3d": 10, "tiny": 14}
+ROUNDS = {"slow": 4, "stoker": 1, "training": 8, "cnn3d": 8, "tiny": 12}  # of a pair in a run
 EPOCHS = 2  # of a turn that count
 SETTLE_S = 3  # of epochs: after a wait, stacks are sampled more often for a while
 # Seconds of epochs before they count, on the GPU. The 3D-CNN is recorded for 13 s at first, and
 # stacks are sampled more often for 20 s.
-WARM_S = {"slow": 1, "stoker": 3, "cnn3d": 25, "tiny": 25}
+WARM_S = {"slow": 1, "stoker": 3, "training": 25, "cnn3d": 25, "tiny": 25}
 BOUND = {"slow", "cnn3d", "tiny"}  # to a core
 
 NOTES = {
     "slow": "the bottleneck example as it is first",
     "stoker": "the bottleneck example at its end",
-    "cnn3d": "a 3D-CNN",
+    "training": "the 3D-CNN of the training benchmark, fed by Stoker",
+    "cnn3d": "a smaller 3D-CNN, by a DataLoader that copies 19 MB a step in the loop itself",
     "tiny": "a loop of tiny kernels",
 }
 # How a loop is watched: options of `stoker run`.
@@ -53,11 +54,13 @@ WAYS = {"watched": [], "every": ["--every-kernel"]}
 WORDS = {"watched": "watched", "every": "watched, every kernel recorded"}
 
 
-def run(options):
+def run(options, loops=("slow", "stoker", "cnn3d", "tiny")):
     device = _device()
     watch_loops.example_data()
+    if "training" in loops:
+        watch_loops.training_data(device)
     rows, ratios = [], {}
-    for name in NOTES:
+    for name in loops:
         for way in WAYS if device == "cuda" and name in ("cnn3d", "tiny") else ["watched"]:
             more, ratio = _loop(name, way, device, options)
             rows += more[1:] if way != "watched" else more

@@ -48,6 +48,30 @@ def tiny(device):
     return _epoch(model, batches * 4, device)
 
 
+def training(device):
+    """The 3D-CNN of the training benchmark, fed by Stoker."""
+    from stoker import Loader
+
+    from bench.gpu import models
+
+    model = models.cnn(device, eager=True)
+    loader = Loader(
+        f"{training_data(device)}/shards/*.tar",
+        batch_size=models.BATCH,
+        shuffle=True,
+        seed=0,
+        device=device,
+    )
+
+    def run():
+        for batch in loader:
+            model.step((batch["npy"].to(model.dtype), batch["cls"]))
+        if device == "cuda":
+            torch.cuda.synchronize()
+
+    return run
+
+
 def _epoch(model, batches, device):
     optimizer = torch.optim.Adam(model.parameters(), foreach=False)
 
@@ -96,7 +120,14 @@ def example_data():
     return generate(data, "small")
 
 
-LOOPS = {loop.__name__: loop for loop in (slow, stoker, cnn3d, tiny)}
+def training_data(device):
+    """The shards of the training benchmark; on a CPU two batches of them."""
+    from bench.gpu import data, models
+
+    return data.tensors(1000 if device == "cuda" else 2 * models.BATCH)[0]
+
+
+LOOPS = {loop.__name__: loop for loop in (slow, stoker, training, cnn3d, tiny)}
 
 
 def main():

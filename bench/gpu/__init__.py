@@ -8,6 +8,8 @@ NAMES = [
     "windows",
     "kernels",
     "watch",
+    "watch_training",
+    "watch_launches",
     "hook",
     "cupti",
     "cupti_loop",

@@ -2,7 +2,9 @@
 
 from bench import watch
 
+LOOPS = "slow", "stoker", "cnn3d"  # the others: watch_training, watch_launches
 
-def run(options):
-    parts = watch.run(options)
-    return {**parts, "command": parts["command"].replace("bench.run", "bench.gpu")}
+
+def run(options, name="watch", loops=LOOPS):
+    parts = watch.run(options, loops)
+    return {**parts, "command": f"python -m bench.gpu {name} --runs {options.runs}"}
