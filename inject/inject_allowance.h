@@ -2,12 +2,12 @@
  * hundredth of its time. Owns: nothing.   Threads: one at a time.   Errors: none.   Not here: what
  * is recorded (inject_recorder.h), what is made of the time after it (watch/judge.c).
  *
- * A record costs the thread that launches 6 to 10 us in a training loop on an H200 (the rows
- * "every" of results/gpu/watch*.json), and the device about 1 us (results/gpu/cupti.json). Where the
- * device is busy all the time the thread's are hidden. So a loop that launches up to 1,250 kernels
- * a second, or keeps the device busy with up to 10,000, is recorded from beginning to end; what
- * launches more has used up its allowance after a while, a loop of tiny kernels (67,000 a second)
- * after two seconds. A device that waits has no records and uses nothing up.
+ * A record costs the thread that launches 6 to 10 us in a training loop on an H200 (the row
+ * "every" of results/gpu/watch_launches.json), and the device about 1 us (cupti.json there). Where
+ * the device is busy all the time the thread's are hidden. So a loop that launches up to 1,250
+ * kernels a second, or keeps the device busy with up to 10,000, is recorded from beginning to end;
+ * what launches more has used up its allowance after a while, a loop of tiny kernels (67,000 a
+ * second) after two seconds. A device that waits has no records and uses nothing up.
  */
 #ifndef INJECT_ALLOWANCE_H
 #define INJECT_ALLOWANCE_H
