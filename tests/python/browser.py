@@ -19,7 +19,7 @@ OPTIONS = [
     "--disable-dev-shm-usage",
     "--no-first-run",
     "--hide-scrollbars",
-    "--host-resolver-rules=MAP * ~NOTFOUND",  # there is no network
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",  # there is no network
     "--remote-debugging-pipe",
 ]
 
