@@ -21,7 +21,7 @@ import time
 import numpy
 import torch
 from torch.optim import optimizer
-from torch.utils.data import DataLoader, TensorDataset
+from torch.utils.data import DataLoader, TensorDataset, default_collate
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 PARTS = "next", "backward", "step"
@@ -73,9 +73,13 @@ class Loop:
     def _step(self, is_on):
         """Nanoseconds of each part."""
         draw, backward = _BaseDataLoaderIter.__next__, torch.Tensor.backward
+        fetcher = self._batches._dataset_fetcher
+        collate = fetcher.collate_fn
         if not is_on:
             draw, backward = draw.__wrapped__, backward.__wrapped__
+            fetcher.collate_fn = default_collate
         (x, y), first = self._timed(lambda: draw(self._batches))
+        fetcher.collate_fn = collate
         loss = (self._model(x) - y).square().mean()
         _, second = self._timed(lambda: backward(loss))
         kept = [dict(hooks) for hooks in self._hooks]

@@ -1,8 +1,9 @@
 # inject.cmake -- what `stoker run` puts beside a watched command: libstoker_inject.so of inject/*.c, which
-# CUDA loads into the command, and the Python hook inject/site. Both are embedded in the library, so that
-# they are there wherever it is. As a script (cmake -P) it writes the file that embeds them.
+# CUDA loads into the command, and the Python hook inject/site with a module in C. They are embedded in
+# the library, so that they are there wherever it is. As a script (cmake -P) it writes the file that
+# embeds them.
 
-# --- the script: -DLIBRARY=path or empty -DSITE=folder -DNAMES=a.py,b/c.py -DTO=watch_files.c ----------
+# --- the script: -DLIBRARY=path -DMODULE=path (or empty) -DSITE=folder -DNAMES=a.py,b/c.py -DTO=FILE.c ---
 
 if(CMAKE_SCRIPT_MODE_FILE)
     set(arrays "")
@@ -19,6 +20,9 @@ if(CMAKE_SCRIPT_MODE_FILE)
     endfunction()
     if(LIBRARY)
         inject_row("libstoker_inject.so" "${LIBRARY}")
+    endif()
+    if(MODULE)
+        inject_row("site/stoker_watch/_moments.abi3.so" "${MODULE}")
     endif()
     string(REPLACE "," ";" names "${NAMES}")
     foreach(name IN LISTS names)
@@ -53,6 +57,28 @@ if(inject_sources)
     set(inject_target stoker_inject)
 endif()
 
+# The hook's module for any CPython from 3.11 on. Without Python's headers the hook is Python alone, and
+# costs a step of the script some 30 us more.
+find_package(Python 3.11 QUIET COMPONENTS Interpreter Development.Module)
+set(inject_module "")
+if(Python_Development.Module_FOUND)
+    add_library(stoker_moments MODULE "${PROJECT_SOURCE_DIR}/inject/site/stoker_watch/_moments.c")
+    set_target_properties(stoker_moments PROPERTIES C_VISIBILITY_PRESET hidden
+        OUTPUT_NAME _moments PREFIX "" SUFFIX ".abi3.so" LIBRARY_OUTPUT_DIRECTORY "${inject_folder}")
+    target_include_directories(stoker_moments PRIVATE "${PROJECT_SOURCE_DIR}/src")
+    target_compile_definitions(stoker_moments PRIVATE Py_LIMITED_API=0x030B0000 _GNU_SOURCE)
+    target_compile_options(stoker_moments PRIVATE -Wall -Wextra -g0)
+    if(STOKER_WERROR)
+        target_compile_options(stoker_moments PRIVATE -Werror)
+    endif()
+    target_link_options(stoker_moments PRIVATE -Wl,-s)
+    target_link_libraries(stoker_moments PRIVATE Python::Module)
+    set(inject_module "$<TARGET_FILE:stoker_moments>")
+    list(APPEND inject_target stoker_moments)
+else()
+    message(STATUS "no headers of Python 3.11 or newer: the hook of `stoker run` is Python alone")
+endif()
+
 file(GLOB_RECURSE inject_site CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}/inject/site"
      "${PROJECT_SOURCE_DIR}/inject/site/*.py")
 set(inject_site_paths ${inject_site})
@@ -60,7 +86,7 @@ list(TRANSFORM inject_site_paths PREPEND "${PROJECT_SOURCE_DIR}/inject/site/")
 list(JOIN inject_site "," inject_names)
 add_custom_command(
     OUTPUT "${inject_folder}/watch_files.c"
-    COMMAND "${CMAKE_COMMAND}" "-DLIBRARY=${inject_library}" "-DSITE=${PROJECT_SOURCE_DIR}/inject/site"
+    COMMAND "${CMAKE_COMMAND}" "-DLIBRARY=${inject_library}" "-DMODULE=${inject_module}" "-DSITE=${PROJECT_SOURCE_DIR}/inject/site"
             "-DNAMES=${inject_names}" "-DTO=${inject_folder}/watch_files.c"
             -P "${PROJECT_SOURCE_DIR}/cmake/inject.cmake"
     DEPENDS ${inject_target} ${inject_site_paths} "${PROJECT_SOURCE_DIR}/cmake/inject.cmake"

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -9,7 +10,9 @@ from pathlib import Path
 
 from ring_reader import Run
 
-SITE = Path(__file__).resolve().parents[2] / "inject" / "site"
+ROOT = Path(__file__).resolve().parents[2]
+SITE = ROOT / "inject" / "site"
+MODULE = ROOT / "build" / "inject" / "_moments.abi3.so"  # `make all` makes it
 
 TRAIN = """
 import sys, time
@@ -53,9 +56,14 @@ def train(model, optimizer, loader):
 
 
 class Watched:
-    """A folder for a run, and the ways to run something into it."""
+    """A folder for a run, and the ways to run something into it; with the hook's module in C, as
+    `stoker run` unpacks it, or without."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, has_module=True):
+        self.site = folder / "site"
+        shutil.copytree(SITE, self.site)
+        if has_module:
+            shutil.copy(MODULE, self.site / "stoker_watch")
         self.folder = folder / "run"
         self.work = folder / "work"
         self.work.mkdir()
@@ -70,7 +78,7 @@ class Watched:
 
     def environment(self, **more):
         env = dict(os.environ, STOKER_WATCH=str(self.folder), PYTHONDONTWRITEBYTECODE="1")
-        env["PYTHONPATH"] = os.pathsep.join(filter(None, [str(SITE), env.get("PYTHONPATH")]))
+        env["PYTHONPATH"] = os.pathsep.join(filter(None, [str(self.site), env.get("PYTHONPATH")]))
         env.update(more)
         return env
 

@@ -25,7 +25,6 @@ _ACTIONS = {
     "torch._dynamo.callback": ("torch_steps", "patch_compile"),
     "torch.autograd.profiler": ("torch_profiler", "patch_profiler"),
     "torch.utils.data.dataloader": ("torch_loader", "patch_loader"),
-    "torch.utils.data._utils.fetch": ("torch_worker", "patch_fetch"),
     "torch.utils.data._utils.worker": ("torch_worker", "patch_worker"),
     "torch.utils.data._utils.pin_memory": ("torch_worker", "patch_pin"),
     "torchdata.stateful_dataloader.stateful_dataloader": ("torch_loader", "patch_stateful"),

@@ -54,17 +54,28 @@ def at_unpatch(call):
     _undo.append(call)
 
 
-def patch(owner, name, make):
-    """Puts make(original) in the place of owner.name. What is not there is left alone."""
+def patch(owner, name, make, over=None):
+    """Puts make(original) in the place of owner.name, or what over() makes of the two. What is not
+    there is left alone."""
     import functools
 
     original = vars(owner).get(name)
     if original is None or not callable(original):
         return None
     wrapper = functools.wraps(original)(make(original))
+    if over is not None:
+        wrapper = over(wrapper, original)
     setattr(owner, name, wrapper)
     _patches.append((owner, name, original, wrapper))
     return wrapper
+
+
+def replace(wrapper, other):
+    """Puts another wrapper where this one lies on top."""
+    for number, (owner, name, original, there) in enumerate(_patches):
+        if there is wrapper and vars(owner).get(name) is wrapper:
+            setattr(owner, name, other)
+            _patches[number] = owner, name, original, other
 
 
 def unpatch():

@@ -9,7 +9,7 @@ import sys
 import time
 from _thread import allocate_lock, get_ident, get_native_id
 
-from . import process
+from . import moments, process
 from . import ring as rings
 
 clock = time.monotonic_ns
@@ -92,6 +92,7 @@ class Part:
     def failed(self):
         """To be called while the exception is handled."""
         self.on = False
+        moments.forbid()
         state.open.clear()
         state.next_begun = 0
         kind, _, trace = sys.exc_info()
@@ -158,6 +159,7 @@ def _open():
         except (OSError, ValueError):
             state.on = False  # no room, or the run is over: there is nobody to tell
             return
+        moments.begin(state.main_thread, state.pid)
         _register()
     tell_process()
     for call in list(state.on_open):
@@ -176,6 +178,7 @@ def _register():
 def _after_fork():
     """The child has the parent's memory, but neither its threads nor its ring."""
     state.ring, state.soon = None, now
+    moments.begin(0, 0)
     state.opening = allocate_lock()
     state.pid = os.getpid()
     state.main_thread = get_ident()
@@ -208,6 +211,7 @@ def end():
     if ring is None or state.pid != os.getpid():
         return
     try:
+        moments.forbid()
         for call in state.on_second + state.on_end:
             call()
         if state.worker is None:
@@ -221,9 +225,10 @@ def end():
 
 
 UNASKED = -1
-# So often does a loop without a break in it ask what its thread ran (ns). The kernel's clock costs
-# 10 us there: what the kernel needs for it is in no cache either.
-ASK_EVERY = 20000000
+# So often does a loop ask what its thread ran (ns). The kernel's clock costs 10 us there: what the
+# kernel needs for it is in no cache either. Spans that take LIKE or longer and were not asked are
+# not taken to be as the last one that was.
+ASK_EVERY, LIKE = 50000000, 20000000
 
 
 def share(cpu, length):
@@ -246,7 +251,7 @@ class Shares:
         be long it is unlike it, and the kernel's own account of the thread says more."""
         if cpu != UNASKED:
             self.last = share(cpu, length)
-        return self.last if cpu != UNASKED or length < ASK_EVERY else 0
+        return self.last if cpu != UNASKED or length < LIKE else 0
 
 
 def this_thread():
@@ -255,8 +260,13 @@ def this_thread():
 
 def defer(ring, is_deferred):
     """Whether somebody will come and flush."""
-    if ring is state.ring:
-        state.soon = ring.waiting.append if is_deferred else now
+    if ring is not state.ring:
+        return
+    if is_deferred:
+        state.soon = moments.allow(ring.waiting.append, rings.Ring.put_whole)
+    else:
+        state.soon = now
+        moments.forbid()
 
 
 def span(what, start, end, a=0, b=0, flags=0, thread=0):
@@ -309,14 +319,22 @@ def notice(sentence, unreliable=False):
         text(rings.RECORD_NOTICE, 1 if unreliable else 0, sentence)
 
 
+def flush(ring):
+    """Writes what waits. False: another thread is still at it."""
+    if ring is state.ring:
+        moments.give()
+    return ring.flush()
+
+
 def reached(final=False):
     """All that ended before is in the ring."""
     ring = state.ring
     if ring is not None:
         now = clock()
         if not final:
-            now = min([*list(state.open.values()), state.next_begun or now, now])
-        if ring.flush():
+            begun = state.next_begun, moments.next_begun()
+            now = min([*list(state.open.values()), *filter(None, begun), now])
+        if flush(ring):
             ring.put(rings.REACHED.pack_into, 16, rings.RECORD_REACHED, 0, now)
 
 

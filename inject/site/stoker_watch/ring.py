@@ -79,6 +79,10 @@ _HEAD_WORD, _LOST_WORD, _STATE_WORD, _TAIL_WORD = 8, 9, 10, 16
 _kept = []  # a map that is freed would close its descriptor, which may be another file's by then
 
 
+def _copy(buffer, at, _kind, _flags, size, records):
+    buffer[at : at + size] = records
+
+
 class Ring:
     """The writer's side. Any thread may write; a fork makes a ring of its own.
 
@@ -181,6 +185,18 @@ class Ring:
             buffer[at + fixed : at + size] = text.ljust(size - fixed, b"\0")
 
         return self.put(pack, size, kind, 0, *fields)
+
+    def put_whole(self, records):
+        """Writes records that were made elsewhere, as they are."""
+        if self.room() > 2 * len(records):
+            self.put(_copy, len(records), 0, 0, records)
+            return
+        at = 0
+        while at < len(records):
+            _, _, size = FILLER.unpack_from(records, at)
+            record = records[at : at + size]
+            self.put(_copy, size, 0, 0, record)
+            at += size
 
     def _make_room(self, size):
         """Where the record goes, and the head after it; -1 where it does not fit."""

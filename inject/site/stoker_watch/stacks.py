@@ -252,7 +252,7 @@ class Sampler:
 
     def _flush_at_last(self):
         recording.defer(self.ring, False)
-        self.ring.flush()
+        recording.flush(self.ring)
 
     def _run(self, turn):
         try:

@@ -3,7 +3,7 @@
 import os
 from weakref import WeakSet
 
-from . import recording, replay, stacks
+from . import moments, recording, replay, stacks
 from . import ring as rings
 from .importing import patch
 from .recording import clock, mark, span, state
@@ -44,6 +44,7 @@ def begin(loader):
     if epoch == 0:
         first = describe(loader, note)
         recording.record_json(rings.RECORD_LOADER, number, first)
+    moments.forget()
     stacks.start_loop()
     start = clock()
     mark(rings.MARK_EPOCH, number, epoch, start)
@@ -103,9 +104,9 @@ def noted_init(original):
 
 
 def patch_stoker(module):
-    from .torch_loader import timed_next
+    from .torch_loader import over_next, timed_next
 
     patch(module.Loader, "__init__", noted_init)
     patch(module.Loader, "__iter__", timed_iter)
-    patch(module.LoaderIterator, "__next__", timed_next)
+    patch(module.LoaderIterator, "__next__", timed_next, over_next)
     replay.stoker_base = module.LoaderIterator

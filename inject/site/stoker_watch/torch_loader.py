@@ -6,7 +6,7 @@ from _thread import get_ident, get_native_id
 from collections.abc import Mapping
 from functools import partial
 
-from . import files, recording, replay, stacks
+from . import files, moments, recording, replay, stacks
 from . import ring as rings
 from .importing import patch
 from .recording import (
@@ -28,6 +28,7 @@ part = recording.Part("torch DataLoader")
 NOTE = "_stoker_watch"  # in a loader: (pid, id, file, line); in its iterator: Iteration
 KEY = "stoker_watch_loader"  # in the settings that a child process gets: the loader's id
 LONG = 5000000  # ns of a next() after which the queues are looked at again
+SHORT = 500000  # of one that had nothing to wait for
 UNKNOWN = (UNASKED, UNASKED, UNASKED)
 ALIKE = 16  # so many batches of one size, and only each of so many is asked for it
 
@@ -41,9 +42,10 @@ _torch_folder = os.sep + "torch" + os.sep
 class Iteration:
     """One epoch of one loader.
 
-    begin() and got() run at each step of the loop, where nothing of ours is in the processor's
-    caches: a function that is called there costs 2 us, the kernel's clock of the thread 10. So they
-    are long, and leave to write() what can be done later."""
+    begin() and got() run where nothing of ours is in the processor's caches: a function that is
+    called there costs 2 us, the kernel's clock of the thread 10. So they are long, and leave to
+    write() what can be done later. When a loop goes on as before, they do not run at all: see
+    go_on()."""
 
     __slots__ = (
         "alike",  # so many batches, one after the other, have `samples`
@@ -76,6 +78,7 @@ class Iteration:
     def begin(self, iterator):
         self.inside = True
         try:
+            moments.disarm_next()
             self.begun = state.next_begun = begun = clock()
             if self.has_queues:
                 self.has_queues = look(iterator, self.loader, begun, 0)
@@ -83,6 +86,7 @@ class Iteration:
                 files.counting.on = True
             if state.loader != self.loader:
                 state.loader, state.switched = self.loader, begun
+                moments.disarm_steps()  # the next step notes whose batch it had
             if begun >= self.due:
                 self.ask_cpu(begun)
         except Exception:
@@ -124,9 +128,36 @@ class Iteration:
                 first, self.first = self.first, None
                 first["batch_bytes"] = bytes_of(batch)
                 recording.record_json(rings.RECORD_LOADER, self.loader, first)
+            if self.alike >= ALIKE and end < self.due and state.switched < begun:
+                self.go_on(iterator, end - begun)
         except Exception:
             part.failed()
         self.inside = False
+
+    def go_on(self, iterator, length):
+        """Has next() timed without us, until it is time to ask anew or something else happens."""
+        number = self.number
+        left = min(-number % ALIKE, self.last - number)
+        longest = SHORT if self.has_queues else LONG
+        if left <= 0 or length > longest or (self.collate is not None and files.seen.opens):
+            return
+        moments.arm_next(
+            self,
+            iterator,
+            self.due,
+            longest,
+            left,
+            self.loader,
+            number,
+            self.samples,
+            *[one.last for one in self.shares],
+        )
+
+    def took(self, batches, last):
+        """So many were handed out without us, the last one then."""
+        self.number += batches
+        if batches:
+            state.handed = last
 
     def ask_samples(self, batch):
         """Where their number does not change, not all batches are asked."""
@@ -372,6 +403,7 @@ class Opening:
     """An iterator is being made, or reset."""
 
     def __init__(self, loader):
+        moments.forget()
         note = note_of(loader)
         self.loader, self.id = loader, note[1]
         self.epoch = state.epochs[self.id] = state.epochs.get(self.id, -1) + 1
@@ -408,8 +440,11 @@ class Opening:
             batches = length(self.loader._index_sampler) if is_mapped(self.loader) else None
             iteration = Iteration(self.id, self.epoch, size, batches, self.description)
             if not self.loader.num_workers:
-                iteration.collate = collate_of(getattr(iterator, "_dataset_fetcher", None))
-                iteration.has_queues = iteration.collate is None
+                fetcher = getattr(iterator, "_dataset_fetcher", None)
+                iteration.collate = collate = collate_of(fetcher)
+                iteration.has_queues = collate is None
+                if collate is not None:
+                    fetcher.collate_fn = moments.over("COLLATE", collate, collate.original)
             iterator.__dict__[NOTE] = iteration
 
 
@@ -447,6 +482,30 @@ def timed_iter(original):
     return __iter__
 
 
+def late(iterator, how, begun, read, done, batch):
+    """A next() that was timed without us was no common one."""
+    iteration = iterator.__dict__.get(NOTE)
+    if iteration is None:
+        return
+    try:
+        moments.disarm_next()
+    except Exception:
+        part.failed()
+    iteration.begun, iteration.cpu, iteration.inside = begun, UNASKED, True
+    if iteration.collate is not None:
+        iteration.collate.begun, iteration.collate.done = read, done
+    if how == moments.ENDED:
+        iteration.ended()
+    elif how == moments.BROKE:
+        iteration.broke()
+    else:
+        iteration.got(iterator, batch)
+
+
+def over_next(careful, original):
+    return moments.over("NEXT", careful, original, late)
+
+
 def timed_next(original):
     def __next__(self):
         iteration = self.__dict__.get(NOTE)
@@ -482,7 +541,7 @@ def noted_init(original):
 def patch_loader(module):
     patch(module.DataLoader, "__init__", noted_init)
     patch(module.DataLoader, "__iter__", timed_iter)
-    patch(module._BaseDataLoaderIter, "__next__", timed_next)
+    patch(module._BaseDataLoaderIter, "__next__", timed_next, over_next)
     replay.base = module._BaseDataLoaderIter
 
 
@@ -492,4 +551,4 @@ def patch_stateful(module):
     patch(module.StatefulDataLoader, "__iter__", timed_iter)
     for kind in vars(module).values():
         if isinstance(kind, type) and kind.__module__ == module.__name__:
-            patch(kind, "__next__", timed_next)
+            patch(kind, "__next__", timed_next, over_next)

@@ -1,11 +1,13 @@
 """What the loop does besides loading: steps, backward, checkpoints, validation, collectives."""
 
+import os
 import sys
 from _thread import get_ident, get_native_id
+from functools import partial, wraps
 
-from . import process, recording, stacks
+from . import moments, process, recording, stacks
 from . import ring as rings
-from .importing import at_unpatch, patch
+from .importing import at_unpatch, patch, replace
 from .recording import clock, cpu_clock, share, span, state, write_mark, write_span
 
 part = recording.Part("steps")
@@ -124,7 +126,8 @@ steps = Steps()
 _compiling = bool  # torch.compiler.is_dynamo_compiling, once torch is whole
 
 
-# What runs at each step of the loop is short: see torch_loader.Iteration.
+# What runs at each step of the loop is short, and most of the time does not run: see
+# torch_loader.Iteration.
 
 
 def before_step(optimizer, arguments, options):
@@ -146,6 +149,8 @@ def after_step(optimizer, arguments, options):
         if Validation.start:
             Validation.trained()
         steps.loader = state.loader
+        moments.arm_step(optimizer, number)
+        steps.backward = max(steps.backward, moments.backward_ended())
         thread = state.pid if get_ident() == state.main_thread else get_native_id()
         state.soon((write_step, start, end, steps.backward, number, thread))
     except Exception:
@@ -172,13 +177,57 @@ def write_step(ring, start, end, backward, number, thread):
     write_mark(ring, rings.MARK_STEP, end, thread, number, 0)
 
 
+_traceable = []  # what puts traceable functions in the place of moments
+
+
 def patch_optimizer(module):
     for name, hook in (("pre", before_step), ("post", after_step)):
         register = getattr(module, f"register_optimizer_step_{name}_hook", None)
         if register is None:
             recording.notice("This torch has no hook for steps: none are counted.")
             return
-        at_unpatch(register(hook).remove)
+        moment = hook
+        if tells_compiling():
+            moment = moments.over("BEFORE_STEP" if name == "pre" else "AFTER_STEP", hook, None)
+        handle = register(moment)
+        at_unpatch(handle.remove)
+        if moment is not hook:
+            _traceable.append(partial(replace_hook, handle, moment))
+
+
+def tells_compiling():
+    """Whether this torch tells before it compiles anything (from 2.6 on): see make_traceable(). To
+    import what tells it would take seconds."""
+    torch = getattr(sys.modules["torch"], "__file__", None) or ""
+    try:
+        with open(os.path.join(os.path.dirname(torch), "_dynamo", "callback.py"), "rb") as file:
+            return b"def install_callbacks" in file.read()
+    except OSError:
+        return False
+
+
+def replace_hook(handle, moment):
+    hooks = handle.hooks_dict_ref()
+    if hooks is not None and hooks.get(handle.id) is moment:
+        hooks[handle.id] = traceable(moment, lambda *_: None)
+
+
+def traceable(moment, original):
+    """For torch.compile, which follows Python alone, and must not see more than the original."""
+
+    @wraps(moment)
+    def wrapper(*arguments, **options):
+        if _compiling():
+            return original(*arguments, **options)
+        return moment(*arguments, **options)
+
+    return wrapper
+
+
+def make_traceable():
+    """Something is compiled for the first time. Functions cost more than moments, so not before."""
+    while _traceable:
+        _traceable.pop()()
 
 
 def timed_backward(original):
@@ -204,8 +253,16 @@ def timed_backward(original):
     return backward
 
 
+def over_backward(careful, original):
+    moment = moments.over("BACKWARD", careful, original)
+    if moment is not careful:
+        _traceable.append(lambda: replace(moment, traceable(moment, original)))
+    return moment
+
+
 def patch_tensor(module):
-    patch(module.Tensor, "backward", timed_backward)
+    over = over_backward if tells_compiling() else None
+    patch(module.Tensor, "backward", timed_backward, over)
 
 
 # Validation
@@ -222,6 +279,7 @@ class Validation:
     def mode(cls, training):
         now = clock()
         if not training:
+            moments.disarm_steps()
             if cls.start == 0 and steps.any:
                 cls.start = now
                 if cls.piece not in state.on_second:
@@ -337,6 +395,7 @@ class Compiling:
 
 
 def compile_begins(*_):
+    make_traceable()
     Compiling.start = state.open[rings.SPAN_COMPILE] = clock()
 
 

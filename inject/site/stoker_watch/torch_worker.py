@@ -56,8 +56,6 @@ def collate_of(fetcher):
 
 
 def timed_fetch(original):
-    """In a worker. Without workers a fetch is a part of next(): torch_loader.Iteration."""
-
     def fetch(self, index):
         if state.worker is None or not (part.on and state.on):
             return original(self, index)
@@ -89,9 +87,17 @@ def fetched(start, collate):
         part.failed()
 
 
-def patch_fetch(module):
-    patch(module._MapDatasetFetcher, "fetch", timed_fetch)
-    patch(module._IterableDatasetFetcher, "fetch", timed_fetch)
+def patch_fetch():
+    """In a worker alone: without workers it is a part of next(), see torch_loader.Iteration."""
+    from torch.utils.data._utils import fetch
+
+    for kind in fetch._MapDatasetFetcher, fetch._IterableDatasetFetcher:
+        if kind not in _fetchers:
+            _fetchers.append(kind)
+            patch(kind, "fetch", timed_fetch)
+
+
+_fetchers = []  # that are patched: a worker may start workers
 
 
 # A worker
@@ -177,6 +183,7 @@ def begin_worker(number, index_queue, data_queue):
         recording.tell_process()
     recording.get()
     files.begin(making.loader)
+    patch_fetch()
     stacks.start()
     timed_get(index_queue)
     timed_put(data_queue)

@@ -14,7 +14,7 @@
 #define OLD 24    /* objects that were stored before the last that is known to be on the disk */
 #define STORED 88 /* and until the power went */
 #define ALL 120   /* and after it */
-/* What is lost does not depend on threads, and under their sanitizer a seed takes a second or more. */
+/* What is lost does not depend on threads, and under their sanitizer a seed takes a second. */
 #ifdef __SANITIZE_THREAD__
 #define SEEDS 6
 #else
