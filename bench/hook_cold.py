@@ -7,8 +7,8 @@ always run cold: an order of magnitude slower than in a loop of nothing else. He
 before each part of a step, which then runs with the hook or without it. The parts are a next() of a
 DataLoader without workers, a backward pass and a step of the optimizer. Prints one JSON object:
 microseconds that each part takes longer by; "asked" with the kernel's clock of the thread, which is
-asked 50 times a second at most, "unasked" without. Lower quartiles: what else runs on the machine
-makes it slower, never faster.
+asked 20 times a second at most, "unasked" without, as it is most of the time. Lower quartiles: what
+else runs on the machine makes it slower, never faster.
 """
 
 import argparse

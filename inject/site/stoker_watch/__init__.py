@@ -1,7 +1,8 @@
 """Tells `stoker run` what a training script does: its loaders, steps and stacks.
 
-Pure Python, without a dependency: it is unpacked beside a run and works in any environment. It
-touches what the script imports, after it was imported, and nothing before.
+Python without a dependency, and a module in C that it can do without: it is unpacked beside a run
+and works in any environment. It touches what the script imports, after it was imported, and
+nothing before.
 """
 
 import sys

@@ -109,18 +109,19 @@ static void put_next(uint64_t start, uint64_t end)
     put_mark(MARK_BATCH, end, next.loader, next.samples);
 }
 
-/* Gives away what was recorded. Nothing of Python's runs in between: records keep their order. */
+/* Gives away what was recorded. Where Python makes a tuple it may run the script's finalizers,
+ * which may come here again: by then nothing is left, and what they record follows. */
 static int give(void)
 {
     if (!used || !receive)
         return 0;
-    PyObject *given =
-        PyObject_CallFunction(receive, "((Oy#))", write_them, (char *)records, (Py_ssize_t)used);
+    PyObject *given = PyBytes_FromStringAndSize((const char *)records, (Py_ssize_t)used);
     if (!given)
         return -1;
-    Py_DECREF(given);
     used = 0;
-    return 0;
+    PyObject *taken = PyObject_CallFunction(receive, "((ON))", write_them, given);
+    Py_XDECREF(taken);
+    return taken ? 0 : -1;
 }
 
 /* --- moments ---------------------------------------------------------------------------------- */
@@ -187,7 +188,7 @@ static PyObject *next_call(const struct moment *moment, PyObject *arguments, PyO
 
 static PyObject *collate_call(const struct moment *moment, PyObject *arguments, PyObject *options)
 {
-    if (!next.begun || !is_loop_thread())
+    if (!next.begun || !next.iterator || !is_loop_thread()) /* or that of a loader in a data set */
         return PyObject_Call(moment->careful, arguments, options);
     uint64_t start = now();
     PyObject *batch = PyObject_Call(moment->original, arguments, options);

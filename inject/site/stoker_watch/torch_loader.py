@@ -492,7 +492,7 @@ def late(iterator, how, begun, read, done, batch):
     except Exception:
         part.failed()
     iteration.begun, iteration.cpu, iteration.inside = begun, UNASKED, True
-    if iteration.collate is not None:
+    if iteration.collate is not None and done:
         iteration.collate.begun, iteration.collate.done = read, done
     if how == moments.ENDED:
         iteration.ended()
