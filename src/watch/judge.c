@@ -17,25 +17,49 @@ static enum watch_mode rank_mode(const struct process_line *line)
 
 /* --- whether more workers would do -------------------------------------------------------------*/
 
+/* What the loaders that train did, all together: scripts make a loader anew for each epoch. */
+struct loader_sums {
+    uint64_t handed_out, busy_batches;
+    double next_ns, fetch_ns, stood_ns, busy_cpu_ns;
+};
+
+static struct loader_sums loaders_sum(const struct attribution *attribution,
+                                      const struct process_line *line)
+{
+    struct loader_sums sums = {0};
+    for (size_t i = 0; i < attribution->loader_count; i++) {
+        const struct loader_facts *loader = &attribution->loaders[i];
+        const struct summary_loader *facts = &loader->summary;
+        if (loader->main != line->facts.pid || (line->rank->steps && !loader->steps))
+            continue;
+        sums.handed_out += facts->handed_out;
+        sums.busy_batches += loader->busy_batches;
+        sums.next_ns += (double)(facts->next_ns + facts->start_ns);
+        sums.fetch_ns += (double)facts->fetch_ns;
+        sums.stood_ns += (double)(facts->fetch_ns - facts->fetch_cpu_ns);
+        sums.busy_cpu_ns += (double)loader->busy_cpu_ns;
+    }
+    return sums;
+}
+
 enum cause judge_worker_cause(const struct attribution *attribution,
                               const struct process_line *line)
 {
     const struct rank_line *rank = line->rank;
     const struct loader_facts *loader = loop_points_loader(attribution, line);
-    if (!loader || loader->summary.workers < 1 || !loader->busy_batches ||
-        loader->summary.handed_out < 2)
+    struct loader_sums sums = loaders_sum(attribution, line);
+    if (!loader || loader->summary.workers < 1 || !sums.busy_batches || sums.handed_out < 2)
         return CAUSE_TRANSFORM;
-    const struct summary_loader *facts = &loader->summary;
-    double stood = (double)(facts->fetch_ns - facts->fetch_cpu_ns);
     uint64_t begin = loop_points_begin(attribution, line);
     double length = rank->last_point > begin ? (double)(rank->last_point - begin) : 0;
-    double in_next = (double)(facts->next_ns + facts->start_ns);
-    double compute = length > in_next ? length - in_next : 0;
+    length -= (double)(rank->account.ns[CAUSE_VALIDATION] + rank->account.ns[CAUSE_CHECKPOINT]);
+    double compute = length > sums.next_ns ? length - sums.next_ns : 0;
+    double loop = length > 0 ? 0.5 * compute / length : 0; /* the loop needs a CPU at times */
     if (rank->kernels) /* a GPU computes while the loop is in next() already */
         compute = rank_line_busy(rank) * length;
-    double step = compute / (double)facts->handed_out;
-    double batch = (double)loader->busy_cpu_ns / (double)loader->busy_batches;
-    if (step <= 0 || (stood > STOOD_MOST * (double)facts->fetch_ns))
+    double step = compute / (double)sums.handed_out;
+    double batch = sums.busy_cpu_ns / (double)sums.busy_batches;
+    if (step <= 0 || sums.stood_ns > STOOD_MOST * sums.fetch_ns)
         return CAUSE_TRANSFORM;
     double needed = batch / step, cpus = attribution->options.cpus;
     const uint64_t looked = attribution->machine_sums.length;
@@ -44,9 +68,9 @@ enum cause judge_worker_cause(const struct attribution *attribution,
             ? (double)(attribution->machine_sums.busy - attribution->machine_sums.own) /
                   (double)looked
             : 0;
-    double loop = length > 0 ? 0.5 * (1 - in_next / length) : 0; /* the loop needs a CPU at times */
-    return needed > facts->workers && needed <= cpus - foreign - loop + 0.5 ? CAUSE_WORKERS
-                                                                            : CAUSE_TRANSFORM;
+    return needed > loader->summary.workers && needed <= cpus - foreign - loop + 0.5
+               ? CAUSE_WORKERS
+               : CAUSE_TRANSFORM;
 }
 
 /* --- telling -----------------------------------------------------------------------------------*/

@@ -101,6 +101,25 @@ static void half_a_fetch_on_the_cpu_is_half_transforming(void **state)
     story_free(story);
 }
 
+static void a_loader_made_anew_each_epoch_has_as_few_workers(void **state)
+{
+    (void)state;
+    struct story *story = loop_begin("{\"kind\": \"torch\", \"workers\": 1}");
+    for (uint32_t i = 0; i < 2 * STEPS; i++) { /* 30 ms a batch, 20 ms a step */
+        uint64_t at = 1 * MS + i * 50 * MS;
+        uint32_t loader = LOADER + i / STEPS;
+        if (i == STEPS)
+            story_text(story, MAIN, RECORD_LOADER, loader, "{\"kind\": \"torch\", \"workers\": 1}");
+        SPAN(story, .pid = WORKER, .what = SPAN_FETCH, .start = at, .end = at + WAIT,
+             .batch = i % STEPS, .cpu = RAN(1), .loader = loader);
+        SPAN(story, .pid = MAIN, .what = SPAN_NEXT, .start = at, .end = at + WAIT,
+             .batch = i % STEPS, .loader = loader);
+        story_mark(story, MARK_STEP, at + 50 * MS, 0, 0);
+    }
+    expect(story_end(story), CAUSE_WORKERS, 2 * STEPS * WAIT);
+    story_free(story);
+}
+
 static void workers_that_no_cpu_is_left_for_are_too_slow_each(void **state)
 {
     (void)state;
@@ -645,6 +664,7 @@ int main(void)
         cmocka_unit_test(a_worker_that_stands_still_is_reading),
         cmocka_unit_test(a_worker_that_computes_is_one_too_few),
         cmocka_unit_test(half_a_fetch_on_the_cpu_is_half_transforming),
+        cmocka_unit_test(a_loader_made_anew_each_epoch_has_as_few_workers),
         cmocka_unit_test(workers_that_no_cpu_is_left_for_are_too_slow_each),
         cmocka_unit_test(collating_and_sending_are_told_from_fetching),
         cmocka_unit_test(a_worker_that_never_rests_holds_up_the_pin_thread_too),
