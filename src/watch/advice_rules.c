@@ -490,6 +490,20 @@ static void tell_validation(const struct findings *findings, struct advice *out)
         SECONDS(findings->seconds[CAUSE_VALIDATION]), PERCENT(findings->seconds[CAUSE_VALIDATION]));
 }
 
+/* The greatest of those that the run itself started and that serve no loop; NULL: there is none. */
+static const struct summary_process *neighbour_within(const struct findings *findings)
+{
+    const struct summary_process *most = NULL;
+    double foreign = findings->foreign_cpus * findings->judged / findings->ranks * 1e9;
+    for (size_t i = 0; i < findings->summary->process_count; i++) {
+        const struct summary_process *process = &findings->summary->processes[i];
+        if (strcmp(process->role, "unknown") == 0 && (double)process->cpu_ns > foreign / 4 &&
+            (!most || process->cpu_ns > most->cpu_ns))
+            most = process;
+    }
+    return most;
+}
+
 static double find_neighbour(const struct findings *findings)
 {
     if (findings->summary->foreign_cpu_share < 0.05)
@@ -501,10 +515,15 @@ static void tell_neighbour(const struct findings *findings, struct advice *out)
 {
     ACTION(out, "Run it where nothing else runs, or give it CPUs of its own (taskset, a cgroup): "
                 "other programs take the CPUs.");
+    const struct summary_process *own = neighbour_within(findings);
+    char name[176] = "";
+    if (own)
+        words_put(name, sizeof name, " (the script itself started %s, process %u)", own->name,
+                  own->pid);
     WHY(out,
-        "Others used %.1f of %u CPUs; this run could have gone on but had no CPU for %s, %s "
+        "Others used %.1f of %u CPUs%s; this run could have gone on but had no CPU for %s, %s "
         "of the time.",
-        findings->foreign_cpus, findings->summary->cpus,
+        findings->foreign_cpus, findings->summary->cpus, name,
         SECONDS(findings->seconds[CAUSE_CONTENTION]), PERCENT(findings->seconds[CAUSE_CONTENTION]));
 }
 

@@ -55,7 +55,7 @@ struct watch_use {
 };
 struct watch_machine {
     uint64_t cpu_busy_ns, cpu_iowait_ns; /* of all CPUs together */
-    uint64_t own_cpu_ns;                 /* of the watched processes */
+    uint64_t own_cpu_ns; /* of the watched processes, less those that are beside the loop */
     uint64_t disk_read_bytes, disk_written_bytes, network_in_bytes, network_out_bytes;
     uint64_t memory_free_bytes; /* now, as MemAvailable */
     uint32_t cpus;              /* that the child may use: affinity and cgroup */

@@ -192,7 +192,8 @@ static void use_process(struct host_sample *host, struct tree_process *process, 
         end_process(host, process, now);
         return;
     }
-    host->own_cpu += use.cpu_user_ns + use.cpu_system_ns;
+    if (!process_tree_beside(&host->tree, process, now))
+        host->own_cpu += use.cpu_user_ns + use.cpu_system_ns;
     process->rss = use.rss_bytes;
     struct watch_event event = {
         .type = EVENT_USE, .pid = process->about.pid, .start = start, .end = now, .use = &use};

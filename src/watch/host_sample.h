@@ -15,12 +15,12 @@ struct host_sample {
     struct machine_sample machine;
     struct watch_sink sink;
     uint32_t cpus;
-    int watches_itself;     /* this process is one of the watched */
-    uint64_t turn;          /* looks at threads so far */
-    uint64_t calls;         /* of host_sample_use */
-    uint64_t own_cpu;       /* nanoseconds of all watched processes since the last machine event */
-    uint64_t watcher_cpu;   /* of this process, as last seen */
-    uint64_t machine_start; /* of the next machine event */
+    int watches_itself;   /* this process is one of the watched */
+    uint64_t turn;        /* looks at threads so far */
+    uint64_t calls;       /* of host_sample_use */
+    uint64_t own_cpu;     /* nanoseconds of all that serve the loop, since the last machine event */
+    uint64_t watcher_cpu; /* of this process, as last seen */
+    uint64_t machine_start;                   /* of the next machine event */
     char python[HOST_TEXT], torch[HOST_TEXT]; /* as processes told; "": not yet */
 };
 

@@ -15,6 +15,9 @@
 #define BUDGET_MOST 512
 #define ALL_THREADS_NS UINT64_C(2000000000)
 #define CMDLINE_MOST 4096
+#define BESIDE_AFTER UINT64_C(150000000) /* until then it may be a worker that begins */
+#define HELPER_AFTER UINT64_C(5000000000)
+#define DEPTH_MOST 32
 
 void process_tree_init(struct process_tree *tree)
 {
@@ -141,6 +144,42 @@ int process_without_hook(uint32_t pid, char *out, size_t cap)
             "A Python process was started with an environment of its own, without the hook: of "
             "that process only the GPU's and the host's figures are known.");
     return cleared;
+}
+
+/* --- what is beside the loop -------------------------------------------------------------------
+ */
+
+/* A process of multiprocessing takes its time to import what it needs, and tells then of itself. */
+static int process_helps(struct tree_process *process)
+{
+    char path[64], text[CMDLINE_MOST];
+    if (process->helps)
+        return process->helps > 0;
+    snprintf(path, sizeof path, "/proc/%u/cmdline", process->about.pid);
+    size_t len = proc_read(path, text, sizeof text);
+    process->helps = memmem(text, len, "from multiprocessing.", 21) ? 1 : -1;
+    return process->helps > 0;
+}
+
+int process_tree_beside(const struct process_tree *tree, struct tree_process *process, uint64_t now)
+{
+    int tells = 0;
+    for (size_t i = 0; i < tree->count && !tells; i++)
+        tells = tree->list[i].has_ring && !tree->list[i].ended;
+    uint64_t age = now - process->found;
+    if (!tells || process->has_ring || age < BESIDE_AFTER ||
+        (age < HELPER_AFTER && process_helps(process)))
+        return 0;
+    uint32_t parent = process->sample.stat.parent;
+    for (int depth = 0; depth < DEPTH_MOST; depth++) {
+        const struct tree_process *above = process_tree_find(tree, parent);
+        if (!above)
+            return 1;
+        if (above->about.role == PROCESS_WORKER)
+            return 0;
+        parent = above->sample.stat.parent;
+    }
+    return 1;
 }
 
 /* --- finding ---------------------------------------------------------------------------------- */

@@ -28,7 +28,7 @@ def check(name, device="cpu", end="return"):
     else:
         warnings.warn(f"{name} on {device}, wrong once of three times: {first}", stacklevel=2)
         return
-    if truth.foreign(outcome) > 2 * truth.FREE and name != "noisy_neighbour":
+    if truth.foreign(outcome) > 2 * truth.FREE and name not in truth.NOISY:
         pytest.skip(f"other programs use {truth.foreign(outcome):.0%} of the CPUs")
     stolen = max(truth.stolen() for _ in range(3))
     if stolen > truth.STOLEN:

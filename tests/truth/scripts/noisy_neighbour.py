@@ -17,7 +17,8 @@ class Pictures(Dataset):
         return torch.zeros(3, 8, 8)
 
 
-def main():
+def main(begin=ready):
+    """begin: called when training has begun."""
     options = arguments()
     step = Accelerator(options.device, 0.020)
     loader = DataLoader(
@@ -31,7 +32,7 @@ def main():
     waits = None
     for _batch in ledger.epoch(loader):
         waits = waits or schedule_of(active_children()[0].pid)
-        ready(options)
+        begin(options)
         with ledger.step():
             step()
     now = schedule_of(active_children()[0].pid)

@@ -312,6 +312,21 @@ static void every_rule_has_a_case_here(void **state)
     assert_int_equal(count, CASES);
 }
 
+static void a_program_that_the_script_started_is_named(void **state)
+{
+    (void)state;
+    struct made made;
+    made_healthy(&made);
+    others_use_the_cpus(&made);
+    made.summary.process_count = 2;
+    made.processes[1] = (struct summary_process){
+        .pid = 4711, .role = "unknown", .name = "ffmpeg", .cpu_ns = 50 * SECOND};
+    assert_null(strstr(advised(&made, "noisy-neighbour")->why, "ffmpeg")); /* of 400 s */
+    made.processes[1].cpu_ns = 300 * SECOND;
+    assert_non_null(strstr(advised(&made, "noisy-neighbour")->why,
+                           "(the script itself started ffmpeg, process 4711)"));
+}
+
 static void gains_are_bounded_by_what_is_left_and_by_the_cpus(void **state)
 {
     (void)state;
@@ -443,6 +458,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_rule_applies_to_its_evidence_and_to_nothing_less),
         cmocka_unit_test(every_rule_has_a_case_here),
+        cmocka_unit_test(a_program_that_the_script_started_is_named),
         cmocka_unit_test(gains_are_bounded_by_what_is_left_and_by_the_cpus),
         cmocka_unit_test(what_was_measured_bounds_what_is_estimated),
         cmocka_unit_test(the_best_comes_first_and_an_easy_change_before_a_hard_one),

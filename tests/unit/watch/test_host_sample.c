@@ -187,6 +187,38 @@ static void a_child_that_was_seen_is_not_counted_again_when_it_is_reaped(void **
     host_sample_reset(&host);
 }
 
+/* A process without a ring below the one that trains, of which a worker is the parent or not. */
+static uint64_t beside(const char *role, uint64_t looks_after)
+{
+    struct host_sample host;
+    struct heard heard;
+    struct subject subject;
+    char text[96];
+    start(&subject, burn_some);
+    host_start(&host, &heard, getpid());
+    host_sample_use(&host, 2 * SECOND); /* finds the child */
+    if (role) {
+        snprintf(text, sizeof text, "{\"role\":\"%s\"}", role);
+        host_sample_process(&host, (uint32_t)getpid(), text, strlen(text), 2 * SECOND);
+    }
+    let_go(&subject);
+    heard.own_cpu = 0;
+    host_sample_use(&host, 2 * SECOND + looks_after);
+    assert_non_null(process_tree_find(&host.tree, (uint32_t)subject.pid));
+    end(&subject);
+    host_sample_reset(&host);
+    return heard.own_cpu;
+}
+
+static void a_process_that_serves_no_loop_is_another_program(void **state)
+{
+    (void)state;
+    assert_true(beside("main", SECOND) < 100000000);
+    assert_true(beside("worker", SECOND) >= 250000000);    /* it works for the worker */
+    assert_true(beside("main", SECOND / 10) >= 250000000); /* it may yet be one */
+    assert_true(beside(NULL, SECOND) >= 250000000);        /* nobody tells who trains */
+}
+
 static void nothing_to_do(void)
 {
 }
@@ -262,6 +294,7 @@ int main(void)
         cmocka_unit_test(what_a_process_uses_is_its_own_and_the_runs),
         cmocka_unit_test(cpu_time_of_processes_that_came_and_went_is_the_runs),
         cmocka_unit_test(a_child_that_was_seen_is_not_counted_again_when_it_is_reaped),
+        cmocka_unit_test(a_process_that_serves_no_loop_is_another_program),
         cmocka_unit_test(what_a_process_tells_of_itself_makes_its_role),
         cmocka_unit_test(a_process_that_is_gone_still_says_what_it_was),
         cmocka_unit_test(the_end_of_a_process_is_told_once),
