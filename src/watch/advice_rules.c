@@ -214,7 +214,9 @@ static void tell_vectorise(const struct findings *findings, struct advice *out)
 
 static double find_main_thread(const struct findings *findings)
 {
-    return findings->on_main ? when_worth(findings, findings->seconds[CAUSE_TRANSFORM]) : 0;
+    return findings->on_main && findings->loader
+               ? when_worth(findings, findings->seconds[CAUSE_TRANSFORM])
+               : 0;
 }
 
 static void tell_main_thread(const struct findings *findings, struct advice *out)
@@ -228,6 +230,35 @@ static void tell_main_thread(const struct findings *findings, struct advice *out
         "It runs on the main thread between batches: for %s, %s of the time, nothing is "
         "computed meanwhile.",
         SECONDS(findings->seconds[CAUSE_TRANSFORM]), PERCENT(findings->seconds[CAUSE_TRANSFORM]));
+}
+
+static double own_input(const struct findings *findings)
+{
+    return findings->seconds[CAUSE_FETCH] + findings->seconds[CAUSE_TRANSFORM];
+}
+
+static double find_own_input(const struct findings *findings)
+{
+    return findings->loader ? 0 : when_worth(findings, own_input(findings));
+}
+
+static void tell_own_input(const struct findings *findings, struct advice *out)
+{
+    struct summary_cause cause;
+    int reads = findings->seconds[CAUSE_FETCH] > findings->seconds[CAUSE_TRANSFORM];
+    findings_cause(&cause, findings->summary, reads ? CAUSE_FETCH : CAUSE_TRANSFORM);
+    ACTION(out,
+           "Have batches made ahead: put %s into a data set's __getitem__ and draw from a "
+           "DataLoader(num_workers=%u, persistent_workers=True), or read the data with "
+           "stoker.Loader.",
+           cause.functions[0].function ? word_function(&cause.functions[0]).text
+                                       : "what makes them",
+           findings->summary->cpus > 1 ? findings->summary->cpus : 1);
+    WHY(out,
+        "No loader was seen: the loop makes its batches itself, or one thread does, and %s "
+        "waited for that %s, %s of the time.",
+        findings->gpu ? "the GPU" : "the training step", SECONDS(own_input(findings)),
+        PERCENT(own_input(findings)));
 }
 
 /* --- reading ------------------------------------------------------------------------------- */
@@ -426,11 +457,12 @@ static void tell_sync(const struct findings *findings, struct advice *out)
     findings_cause(&sync, findings->summary, CAUSE_SYNC);
     const struct summary_function *place = findings_function(&sync, CAUSE_SYNC);
     ACTION(out,
-           "Ask the GPU for values less often%s%s: .item(), print(loss) and .cpu() once in 50 "
-           "steps; keep sums on the GPU meanwhile.",
+           "Ask the GPU for values less often%s%s, and log less: .item(), print(loss) and .cpu() "
+           "once in 50 steps; keep sums on the GPU meanwhile.",
            place ? " in " : "", place ? word_function(place).text : "");
     WHY(out,
-        "Python waited for the GPU to finish, and the GPU then for Python: %s, %s of the time.",
+        "Python waited for the GPU to finish, or logged, and the GPU then for Python: %s, %s of "
+        "the time.",
         SECONDS(findings->seconds[CAUSE_SYNC]), PERCENT(findings->seconds[CAUSE_SYNC]));
 }
 
@@ -579,6 +611,7 @@ static const struct rule rules[] = {
     {"transform-to-gpu", find_transform_to_gpu, CAUSE_COUNT, tell_transform_to_gpu, 0.85, 1},
     {"transform-vectorise", find_vectorise, CAUSE_COUNT, tell_vectorise, 0.75, 1},
     {"main-thread-transform", find_main_thread, CAUSE_COUNT, tell_main_thread, 0.9, 1},
+    {"use-a-loader", find_own_input, CAUSE_COUNT, tell_own_input, 0.95, 1},
     {"shard-small-files", find_shards, CAUSE_COUNT, tell_shards, 0.85, 1},
     {"faster-storage", find_faster_storage, CAUSE_COUNT, tell_faster_storage, 0.5, 1},
     {"prefetch-factor", find_prefetch, CAUSE_COUNT, tell_prefetch, 1.0, 1},

@@ -219,6 +219,8 @@ stk_status call_tree_frame(struct call_tree *tree, struct call_frames *frames,
     int users = call_file_is_users(file);
     frame.flags |= (users ? FRAME_USER : 0u) | (file_is_torchs(file) ? FRAME_TORCH : 0u);
     frame.flags |= (file_waits(file) ? FRAME_WAITS : 0u) | (file_maps(file) ? FRAME_MAP : 0u);
+    if ((record->head.flags & FRAME_IS_SOURCE) && !(frame.flags & FRAME_TORCH))
+        frame.flags |= FRAME_SOURCE;
     frame.place = users || !(parent.flags & FRAME_USER) ? number : parent.place;
     frames->frames[record->id] = frame;
     return STK_OK;

@@ -15,6 +15,8 @@ enum frame_flags {
     FRAME_USER = 2,  /* some of it is the user's own code */
     FRAME_WAITS = 4, /* it is in one of Python's own waits: a queue, a condition */
     FRAME_MAP = 8,   /* under a function of the user's that Stoker's Loader calls */
+    FRAME_SOURCE =
+        16, /* under what a loop iterates over or indexes; not torch's own, and above it */
 };
 
 /* What a process's frame stands for. */

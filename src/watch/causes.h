@@ -15,7 +15,7 @@
     X(LAUNCH, "launch", "Python launching kernels")                                                \
     X(GIL, "gil", "the GIL or the pin thread")                                                     \
     X(CONTENTION, "contention", "other programs on the CPU")                                       \
-    X(SYNC, "sync", "synchronising with the device")                                               \
+    X(SYNC, "sync", "synchronising and logging")                                                   \
     X(CHECKPOINT, "checkpoint", "writing checkpoints")                                             \
     X(VALIDATION, "validation", "validation")                                                      \
     X(RANK, "rank", "waiting for another rank")                                                    \

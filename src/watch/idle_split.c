@@ -4,13 +4,11 @@
 #include <string.h>
 
 #include "watch/input_split.h"
+#include "watch/stack_share.h"
 
 #define SYNC_AFTER UINT64_C(50000) /* a gap that begins so soon after one is its gap */
 #define LONG_GAP UINT64_C(1000000) /* shorter ones are not the user's own code */
 #define COPY_WORTH UINT64_C(4096)  /* a synchronisation that waits for so large a copy is its */
-#define OTHERS_LENGTH UINT64_C(1500000000) /* of the longest sample */
-#define OTHERS_LAST 64                     /* samples, among which is the one that ends last */
-#define RAN_MOSTLY 0.5     /* a sample of several things says of one that it ran, or nothing */
 #define OWN_LEAST 0.25     /* of one CPU: processes of the run that need no more stand in no way */
 #define FOREIGN_LEAST 0.15 /* of one CPU: less is noise */
 #define LOOK_AROUND UINT64_C(50000000) /* a look or a sample is longer than a step */
@@ -127,19 +125,13 @@ static double place_weight(const struct host_sample *sample, uint64_t start, uin
                : 0;
 }
 
-/* Samples of several threads overlap, so that their ends are not in order: begin well before. */
-static size_t others_from(const struct time_list *others, uint64_t start)
-{
-    return time_list_from(others, start > OTHERS_LENGTH ? start - OTHERS_LENGTH : 0);
-}
-
 /* Shares time out among the places where a process's stacks were meanwhile. */
 static void places_give(struct idle_split *split, uint64_t start, uint64_t end, uint64_t ns,
                         const struct split_part *part)
 {
     int others = part->side == SIDE_OTHERS;
     const struct time_list *samples = others ? &part->process->others : &part->process->samples;
-    size_t first = others ? others_from(samples, start) : time_list_after(samples, start);
+    size_t first = others ? stack_others_from(samples, start) : time_list_after(samples, start);
     double total = 0, all = 0;
     for (size_t i = first; i < samples->count; i++) {
         const struct host_sample *sample = time_list_at(samples, i);
@@ -241,107 +233,19 @@ int split_cut(const struct split_moment *whole, uint64_t *from, uint64_t upto,
 
 /* --- time outside next() -----------------------------------------------------------------------*/
 
-/* How much of a sample a kind of span covers, and what the thread ran of it by the span's word. */
-static void sample_less(const struct process_line *line, int kind, const struct host_sample *sample,
-                        double *rest, double *cpu)
+/* The share of a moment in which the loop's thread was in such frames. */
+static double loop_in(const struct idle_split *split, const struct split_moment *moment,
+                      uint32_t flags, uint32_t without, double *ran)
 {
-    const struct time_list *list = &line->spans[kind];
-    for (size_t i = time_list_after(list, sample->start); i < list->count; i++) {
-        const struct host_span *span = time_list_at(list, i);
-        if (span->start >= sample->end)
-            break;
-        double share = host_span_cpu(span);
-        if (share < 0)
-            continue;
-        double part = (double)stretch_overlap(span->start, span->end, sample->start, sample->end);
-        *rest -= part;
-        *cpu -= part * share;
-    }
-}
-
-/* What the thread ran of a sample outside the spans that know it themselves; a share of the rest.
- */
-static double sample_ran(const struct process_line *line, const struct host_sample *sample)
-{
-    static const int known[] = {SPAN_NEXT,      SPAN_FORWARD,    SPAN_BACKWARD,
-                                SPAN_OPTIMIZER, SPAN_CHECKPOINT, SPAN_COLLECTIVE};
-    double rest = (double)(sample->end - sample->start), cpu = (double)sample->cpu;
-    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
-        sample_less(line, known[i], sample, &rest, &cpu);
-    double share = rest > 0 && cpu > 0 ? cpu / rest : 0;
-    return share < 1 ? share : 1;
-}
-
-/* The share of [start, end) in which the loop's thread ran code of the user's: not under torch, by
- * its stacks. A sample that reaches out of it tells of several things at once: it ran, or it did
- * not; and the last one, whose stack is of a later moment, was where the one before it was. */
-static double user_ran(const struct idle_split *split, uint64_t start, uint64_t end)
-{
-    const struct time_list *samples = &split->main->samples;
-    double user = 0, all = 0;
-    int torch = -1;
-    for (size_t i = time_list_after(samples, start); i < samples->count; i++) {
-        const struct host_sample *sample = time_list_at(samples, i);
-        if (sample->start >= end)
-            break;
-        int later = sample->end > end && !(sample->flags & SAMPLE_JOINED);
-        if (!later || torch < 0)
-            torch = (sample->flags & FRAME_TORCH) != 0;
-        if (sample->cpu == CPU_UNKNOWN)
-            continue;
-        double share = sample_ran(split->main, sample);
-        if (sample->start < start || sample->end > end)
-            share = share < RAN_MOSTLY ? 0 : 1;
-        double part = (double)stretch_overlap(sample->start, sample->end, start, end);
-        all += part;
-        user += torch ? 0 : part * share;
-    }
-    return all > 0 ? user / all : 0;
+    const struct stack_where where = {moment->start, moment->end, flags, without,
+                                      split->mode == WATCH_GPU};
+    return stack_share(split->main, &where, ran);
 }
 
 static int moment_in_model(const struct split_moment *moment)
 {
     return moment->spans[SPAN_FORWARD] || moment->spans[SPAN_BACKWARD] ||
            moment->spans[SPAN_OPTIMIZER];
-}
-
-/* Up to when the stacks of a process's other threads are known. */
-static uint64_t others_until(const struct time_list *others)
-{
-    uint64_t until = 0;
-    size_t from = others->count > OTHERS_LAST ? others->count - OTHERS_LAST : 0;
-    for (size_t i = from; i < others->count; i++) {
-        const struct host_sample *sample = time_list_at(others, i);
-        until = sample->end > until ? sample->end : until;
-    }
-    return until;
-}
-
-/* The share of a moment that other threads of the process ran, by their stacks; and of that, what
- * they ran in functions that Stoker's Loader calls. A thread that ends leaves its last moments
- * untold: those just before them stand for them. */
-static double others_ran(const struct idle_split *split, uint64_t start, uint64_t end,
-                         double *mapped)
-{
-    const struct time_list *others = &split->main->others;
-    double ran = 0, maps = 0;
-    uint64_t until = others_until(others);
-    if (end > until && end - until < OTHERS_LENGTH && end - start < until) {
-        start = until - (end - start);
-        end = until;
-    }
-    for (size_t i = others_from(others, start); i < others->count; i++) {
-        const struct host_sample *sample = time_list_at(others, i);
-        if (sample->start >= end)
-            break;
-        if (sample->cpu == CPU_UNKNOWN)
-            continue;
-        double part = sample_weight(sample, start, end, SIDE_RAN);
-        ran += part;
-        maps += sample->flags & FRAME_MAP ? part : 0;
-    }
-    *mapped = ran > 0 ? maps / ran : 0;
-    return ran / (double)(end - start);
 }
 
 /* The share of a moment in which the loop's thread stood still. In the backward pass it does while
@@ -370,6 +274,27 @@ static double main_stood(const struct idle_split *split, const struct split_mome
     return stood > 0 && backward < length ? stood / (length - backward) : 0;
 }
 
+/* What the loop's own code is called that runs or stands: before the model it makes a batch ready.
+ * After the model has trained on one, and before the next is asked for, it logs, or computes what
+ * it will log. */
+struct own_code {
+    uint32_t runs, stands;
+};
+
+static struct own_code own_code(const struct idle_split *split, const struct split_moment *moment)
+{
+    static const struct own_code input = {CAUSE_TRANSFORM, CAUSE_FETCH};
+    const struct host_span *next = next_before(split, moment->start);
+    if (split->gap_ns < LONG_GAP || moment_in_model(moment))
+        return (struct own_code){CAUSE_TRANSFORM, CAUSE_OTHER};
+    if (!next)
+        return input;
+    const struct time_list *steps = &split->main->spans[SPAN_OPTIMIZER];
+    size_t step = time_list_from(steps, next->end);
+    int trained = step < steps->count && time_list_stretch(steps, step)->start < moment->start;
+    return trained ? (struct own_code){CAUSE_SYNC, CAUSE_SYNC} : input;
+}
+
 /* With a GPU, and nothing of the loader, of a copy or of another rank goes on. */
 static void launch_split(struct idle_split *split, const struct split_moment *moment)
 {
@@ -379,9 +304,10 @@ static void launch_split(struct idle_split *split, const struct split_moment *mo
         split_give_all(split, moment, ACCOUNT_SET_UP, NULL, SIDE_ALL);
         return;
     }
+    const struct own_code own = own_code(split, moment);
     double user = 0, gil = 0, mapped = 0, left = 1;
     if (split->gap_ns >= LONG_GAP && !moment_in_model(moment))
-        user = user_ran(split, moment->start, moment->end);
+        user = stack_user_ran(main, moment->start, moment->end);
     user = user < 1 ? user : 1;
     left -= user;
     double contention =
@@ -392,19 +318,26 @@ static void launch_split(struct idle_split *split, const struct split_moment *mo
     double stood = use.known && !split->in_sync ? main_stood(split, moment, &use) : 0;
     stood = stood < 0.1 ? 0 : stood < left ? stood : left;
     if (stood > 0) {
-        gil = others_ran(split, moment->start, moment->end, &mapped);
+        gil = stack_others_ran(main, moment->start, moment->end, &mapped);
         gil = gil > stood / 2 ? stood : gil; /* whoever runs most of the time holds it */
     }
     double block = use.block < stood - gil ? use.block : stood - gil;
     if (moment->spans[SPAN_BACKWARD]) /* torch launches from a thread of its own meanwhile */
         stood = gil + block;
-    const struct split_part parts[] = {{CAUSE_TRANSFORM, user, main, SIDE_RAN},
-                                       {CAUSE_CONTENTION, contention, NULL, SIDE_ALL},
-                                       {CAUSE_GIL, gil * (1 - mapped), main, SIDE_STOOD},
-                                       {CAUSE_TRANSFORM, gil * mapped, main, SIDE_OTHERS},
-                                       {CAUSE_FETCH, block, main, SIDE_STOOD},
-                                       {CAUSE_OTHER, stood - gil - block, main, SIDE_STOOD},
-                                       {rest, left - stood, main, SIDE_ALL}};
+    /* One that looks elsewhere now and then was there for the rest of it, too. */
+    double known = loop_in(split, moment, FRAME_USER, FRAME_TORCH, NULL);
+    known = known > 0.5 ? 1 : known;
+    double waits = (stood - gil - block) * known;
+    double logs = own.runs == CAUSE_SYNC ? (left - stood) * known : 0;
+    const struct split_part parts[] = {
+        {own.runs, user + logs, main, SIDE_RAN},
+        {CAUSE_CONTENTION, contention, NULL, SIDE_ALL},
+        {CAUSE_GIL, gil * (1 - mapped), main, SIDE_STOOD},
+        {CAUSE_TRANSFORM, gil * mapped, main, SIDE_OTHERS},
+        {own.stands == CAUSE_SYNC ? CAUSE_SYNC : CAUSE_FETCH, block, main, SIDE_STOOD},
+        {own.stands, waits, main, SIDE_STOOD},
+        {CAUSE_OTHER, stood - gil - block - waits, main, SIDE_STOOD},
+        {rest, left - stood - logs, main, SIDE_ALL}};
     split_give(split, moment, parts, sizeof parts / sizeof parts[0]);
 }
 
@@ -458,7 +391,7 @@ static void step_split(struct idle_split *split, const struct split_moment *mome
     double foreign = use.delay > 0 ? split_foreign(split, moment->start, moment->end, use.cpu) : 0;
     double contention = use.delay * foreign;
     if (moment_before_model(split, moment))
-        user = user_ran(split, moment->start, moment->end);
+        user = stack_user_ran(main, moment->start, moment->end);
     if (user > 0 && use.cpu > 0) /* it would have run when others of the run's own did */
         user += (use.delay - contention) * (user < use.cpu ? user / use.cpu : 1);
     user = user < 1 - rank ? user : 1 - rank;
@@ -470,42 +403,72 @@ static void step_split(struct idle_split *split, const struct split_moment *mome
     split_give(split, moment, parts, sizeof parts / sizeof parts[0]);
 }
 
-/* The share of a moment in which the loop's thread waited in a queue, by its stacks. */
-static double queue_waited(const struct idle_split *split, uint64_t start, uint64_t end)
+/* Takes a share of a moment off its beginning; *moment is what is left. 0: that is nothing. */
+static int share_cut(struct split_moment *moment, double share, struct split_moment *part)
 {
-    const struct time_list *samples = &split->main->samples;
-    double waited = 0, all = 0;
-    for (size_t i = time_list_after(samples, start); i < samples->count; i++) {
-        const struct host_sample *sample = time_list_at(samples, i);
-        if (sample->start >= end)
-            break;
-        double part = (double)stretch_overlap(sample->start, sample->end, start, end);
-        all += part;
-        waited += sample->flags & FRAME_WAITS ? part : 0;
-    }
-    return all > 0 ? waited / all : 0;
+    struct split_moment whole = *moment;
+    uint64_t from = whole.start;
+    uint64_t upto = from + (uint64_t)(share * (double)(whole.end - from));
+    if (!split_cut(&whole, &from, upto, part))
+        return 0;
+    if (!split_cut(&whole, &from, whole.end, moment))
+        moment->start = moment->end;
+    return 1;
 }
 
 /* Another thread reads ahead: the loop waits where it stands in a queue, for what that thread's
- * next() waits for. Returns 0: it does not wait; else *moment is what is left of it. */
-static int ahead_split(struct idle_split *split, struct split_moment *moment)
+ * next() waits for. What is left of the moment stays in *moment. */
+static void ahead_split(struct idle_split *split, struct split_moment *moment)
 {
-    double waited = queue_waited(split, moment->start, moment->end);
-    uint64_t from = moment->start;
     struct split_moment part;
-    uint64_t upto = from + (uint64_t)(waited * (double)(moment->end - from));
-    if (!split_cut(moment, &from, upto, &part))
-        return 0;
+    if (!share_cut(moment, loop_in(split, moment, FRAME_WAITS, 0, NULL), &part))
+        return;
     part.spans[SPAN_NEXT] = moment->devices[SPLIT_AHEAD];
     if (part.spans[SPAN_NEXT])
         input_split(split, &part);
     else
         split_give_all(split, &part, CAUSE_TRANSFORM, split->main, SIDE_OTHERS);
-    struct split_moment whole = *moment;
-    if (split_cut(&whole, &from, whole.end, moment))
-        return 1;
-    moment->start = moment->end;
-    return 1;
+}
+
+/* A loop that draws from no loader that is known makes its batches itself, in what it iterates over
+ * or indexes, or takes them from a thread that does. What is left of the moment stays in *moment.
+ */
+static void source_split(struct idle_split *split, struct split_moment *moment)
+{
+    const struct process_line *main = split->main;
+    struct split_moment part;
+    if (moment_in_model(moment) || (split->mode == WATCH_GPU && split->gap_ns < LONG_GAP))
+        return;
+    double ran, mapped, waited = loop_in(split, moment, FRAME_WAITS, FRAME_TORCH, NULL);
+    double made = loop_in(split, moment, FRAME_SOURCE, FRAME_WAITS, &ran);
+    double others = stack_others_ran(main, moment->start, moment->end, &mapped);
+    struct host_use use = process_line_use(main, moment->start, moment->end);
+    double delay = use.delay < 1 - ran ? use.delay : 1 - ran;
+    double foreign = delay > 0 ? delay * split_foreign(split, moment->start, moment->end, ran) : 0;
+    others = others < 1 ? others : 1;
+    if (share_cut(moment, waited, &part)) {
+        const struct split_part parts[] = {{CAUSE_TRANSFORM, others, main, SIDE_OTHERS},
+                                           {CAUSE_FETCH, 1 - others, main, SIDE_STOOD}};
+        split_give(split, &part, parts, 2);
+    }
+    if (waited < 1 && share_cut(moment, made / (1 - waited), &part)) {
+        const struct split_part parts[] = {{CAUSE_CONTENTION, foreign, NULL, SIDE_ALL},
+                                           {CAUSE_TRANSFORM, ran + delay - foreign, main, SIDE_RAN},
+                                           {CAUSE_FETCH, 1 - ran - delay, main, SIDE_STOOD}};
+        split_give(split, &part, parts, 3);
+    }
+}
+
+/* What the loop takes from elsewhere than its own next(). Returns 0: that is all of the moment. */
+static int taken_split(struct idle_split *split, struct split_moment *moment)
+{
+    const struct rank_line *rank = split->main->rank;
+    uint64_t end = moment->end;
+    if (split->main->ahead.count)
+        ahead_split(split, moment);
+    else if (rank->steps && !rank->batches && !moment->spans[SPAN_COLLECTIVE])
+        source_split(split, moment);
+    return moment->start < end;
 }
 
 /* --- one moment --------------------------------------------------------------------------------*/
@@ -513,7 +476,6 @@ static int ahead_split(struct idle_split *split, struct split_moment *moment)
 static void moment_split(struct idle_split *split, struct split_moment *moment)
 {
     const struct process_line *main = split->main;
-    uint64_t end = moment->end;
     if (moment->devices[SPLIT_YIELD])
         split_give_all(split, moment, ACCOUNT_PROFILED, NULL, SIDE_ALL);
     else if (moment->spans[SPAN_COMPILE])
@@ -526,7 +488,7 @@ static void moment_split(struct idle_split *split, struct split_moment *moment)
         split_give_all(split, moment, CAUSE_START, main, SIDE_ALL);
     else if (moment->spans[SPAN_NEXT])
         input_split(split, moment);
-    else if (main->ahead.count && ahead_split(split, moment) && moment->start == end)
+    else if (!taken_split(split, moment))
         return;
     else if (split->mode == WATCH_GPU)
         device_split(split, moment);

@@ -4,10 +4,12 @@
  * (attribution.h); what held next() (input_split.h).
  *
  * In this order: the script's own profiler and compiling are not judged; checkpoints; validation;
- * making iterators; next(), by what its batch went through meanwhile. Then, with a GPU: copies to
- * it, other ranks, the user's own code on the CPU, others on the CPU, the end of a synchronisation,
- * other threads of Python, and what is left is Python that launches. Without a GPU: other ranks,
- * the user's own code between next() and the model, others on the CPU; what is left computes. */
+ * making iterators; next(), by what its batch went through meanwhile. A loop without a loader that
+ * is known makes its batches in what it iterates over or indexes, or takes them from a queue. Then,
+ * with a GPU: copies to it, other ranks, the user's own code (before the model it is input, after a
+ * step it logs), others on the CPU, the end of a synchronisation, other threads of Python, and what
+ * is left is Python that launches. Without a GPU: other ranks, the user's own code between next()
+ * and the model, others on the CPU; what is left computes. */
 #ifndef WATCH_IDLE_SPLIT_H
 #define WATCH_IDLE_SPLIT_H
 

@@ -150,6 +150,11 @@ struct record_reached {
 };
 
 /* A stack is a node: its function and line, called from the parent's. 0 is the root. */
+/* flags of a frame */
+enum frame_kind {
+    FRAME_IS_SOURCE = 1 /* what a loop iterates over or indexes (a generator, __next__,
+                           __getitem__), and no step of training is made in */
+};
 struct record_frame {
     struct record head;
     uint32_t id, parent;

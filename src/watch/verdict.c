@@ -45,10 +45,10 @@ static const struct {
     [CAUSE_CONTENTION] = {BOUND_HOST, "because other programs had the CPU",
                           "The run was ready to go on but had no CPU: other programs were using "
                           "it."},
-    [CAUSE_SYNC] = {BOUND_HOST, "for Python, which had waited for it: synchronising",
-                    "Asking for a value (.item(), print, logging) stops Python until the GPU has "
-                    "done all that was launched. Then the GPU is empty until Python has launched "
-                    "more."},
+    [CAUSE_SYNC] = {BOUND_HOST, "for the loop between its steps: synchronising and logging",
+                    "Asking for a value (.item(), print) stops Python until the GPU has done all "
+                    "that was launched, and what the loop does after a step (metrics, logs) keeps "
+                    "it from launching the next. The GPU is empty until it has."},
     [CAUSE_CHECKPOINT] = {BOUND_HOST, "while checkpoints were written",
                           "Saving runs in the loop: until the file is written, no step is made."},
     [CAUSE_VALIDATION] = {BOUND_HOST, "during validation",
@@ -67,6 +67,8 @@ static const char *subject(const struct findings *findings)
     return findings->gpu ? "GPU busy" : "The training step computes";
 }
 
+#define LITTLE 0.1 /* of the idle time: no answer, where most of it is not known */
+
 /* The greatest cause, of those that say something. */
 static enum cause first_cause(const struct findings *findings)
 {
@@ -75,7 +77,9 @@ static enum cause first_cause(const struct findings *findings)
         if (findings->seconds[i] > 0 &&
             (most == CAUSE_OTHER || findings->seconds[i] > findings->seconds[most]))
             most = i;
-    return (enum cause)most;
+    int is_little = findings->seconds[most] < LITTLE * findings->idle &&
+                    findings->seconds[CAUSE_OTHER] > findings->idle / 2;
+    return is_little ? CAUSE_OTHER : (enum cause)most;
 }
 
 /* --- why it is the bottleneck -------------------------------------------------------------- */
@@ -120,11 +124,23 @@ static void why_workers(const struct findings *findings, enum cause cause, char 
         word_seconds(findings->batch_work / workers).text, more);
 }
 
+/* The loop iterates over something of the script's own. */
+static void why_own_input(const struct findings *findings, char *out, size_t room)
+{
+    double input = findings->seconds[CAUSE_FETCH] + findings->seconds[CAUSE_TRANSFORM];
+    words_put(out, room,
+              "No loader was seen: what makes the batches is the loop's own. It takes %s a step, "
+              "while nothing is computed.",
+              word_seconds(findings->steps > 0 ? input / findings->steps : 0).text);
+}
+
 static void find_why(const struct findings *findings, enum cause cause, char *out, size_t room)
 {
     int counted = findings->loader && findings->batch_work > 0;
     if (meanings[cause].why)
         words_put(out, room, "%s", meanings[cause].why);
+    else if (!findings->loader)
+        why_own_input(findings, out, room);
     else if (cause == CAUSE_TRANSFORM && findings->on_main)
         why_main_thread(findings, out, room);
     else if (counted && findings->loader->workers > 0)
@@ -301,11 +317,16 @@ static void find_compute(struct verdict *out, const struct findings *findings)
     words_put(out->words, sizeof out->words,
               "%s %s%s. It is bound by computing, as it should be: input keeps up.",
               subject(findings), word_percent(busy).text, findings->gpu ? "" : " of the time");
-    words_put(out->why, sizeof out->why,
-              "Batches are ready before they are asked for: the loop waits in next() %s of the "
-              "time. Whatever is done about input gains at most %s.",
-              word_percent(findings->next / findings->judged).text,
-              word_gain(out->gain_bound).text);
+    if (!findings->loader && !findings->gpu)
+        words_put(out->why, sizeof out->why,
+                  "No loader was seen. What the loop does to make its batches counts as computing, "
+                  "unless it is what the loop iterates over or indexes.");
+    else
+        words_put(out->why, sizeof out->why,
+                  "Batches are ready before they are asked for: the loop waits in next() %s of the "
+                  "time. Whatever is done about input gains at most %s.",
+                  word_percent(findings->next / findings->judged).text,
+                  word_gain(out->gain_bound).text);
 }
 
 /* What is advised is not advised against, whatever the tables say. */

@@ -13,7 +13,7 @@ WORDS = {
     "input/start": "starting the loader and its epochs",
     "copy": "copying to the device",
     "launch": "Python launching kernels",
-    "sync": "synchronising with the device",
+    "sync": "synchronising and logging",
     "rank": "waiting for another rank",
     "other": "something else",
 }

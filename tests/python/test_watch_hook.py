@@ -263,6 +263,73 @@ def test_stacks_name_functions_files_and_lines(watched):
 
 
 @pytest.mark.alone
+def sources(run):
+    """Functions that are told to be what a loop iterates over or indexes."""
+    flagged = [one for one in run.of("RECORD_FRAME") if one.flags & N["FRAME_IS_SOURCE"]]
+    return {one.fields.function for one in flagged}
+
+
+def test_what_a_loop_iterates_over_or_indexes_is_marked(watched):
+    watched.train(
+        """
+        model, optimizer = new_model()
+
+        class Own:
+            def __getitem__(self, number):
+                time.sleep(0.02)
+                return torch.ones(4, 4)
+
+        def batches(own):
+            for number in range(30):
+                time.sleep(0.02)
+                yield own[number]
+
+        for x in batches(Own()):
+            model(sum(part for part in x.split(1))).sum().backward()
+            optimizer.step()
+            time.sleep(0.02)
+        """
+    )
+    run = watched.read()
+    names = {one.fields.function.split(".")[-1] for one in run.of("RECORD_FRAME")}
+    assert "<module>" in names
+    assert {name.split(".")[-1] for name in sources(run)} == {"batches", "__getitem__"}
+
+
+def test_a_generator_that_trains_is_not_marked(watched):
+    """Stacks are taken before the first step is made: they are told anew."""
+    watched.train(
+        """
+        from stoker_watch import stacks
+        model, optimizer = new_model()
+
+        def losses():
+            stacks.start()
+            for number in range(30):
+                time.sleep(0.02)
+                model(torch.ones(4, 4)).sum().backward()
+                optimizer.step()
+                yield number
+
+        for _ in losses():
+            pass
+        """
+    )
+    run = watched.read()
+    first = min(one.fields.time for one in run.marks("MARK_STEP"))
+    told, flagged = {}, {True: 0, False: 0}  # samples after the first step
+    for one in run.records:
+        if one.kind == N["RECORD_FRAME"]:
+            told[one.fields.id] = one
+        elif one.kind == N["RECORD_SAMPLE"] and one.fields.kind == N["SAMPLE_MAIN"]:
+            frame = told.get(one.fields.frame)
+            while frame and not frame.fields.function.endswith("losses"):
+                frame = told.get(frame.fields.parent)
+            if frame and one.fields.time > first + 50_000_000:
+                flagged[bool(frame.flags & N["FRAME_IS_SOURCE"])] += 1
+    assert flagged[True] == 0 and flagged[False] >= 5
+
+
 def test_stacks_of_the_loop_are_sampled_as_often_as_asked_whatever_came_before(watched):
     """Code that is always new costs much to tell: fewer stacks are taken, until training begins."""
     watched.train(

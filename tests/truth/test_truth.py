@@ -42,7 +42,7 @@ def test_the_planted_cause_is_named_first_with_its_share(name):
 
 
 SIMULATED = ["slow_read", "slow_transform_main", "too_few_workers", "checkpoints"]
-SIMULATED += ["noisy_neighbour", "healthy"]
+SIMULATED += ["noisy_neighbour", "own_generator", "own_thread", "healthy"]
 SIMULATED += [name for name, where in truth.SCRIPTS.items() if where == "cuda"]
 
 

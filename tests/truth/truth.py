@@ -28,6 +28,8 @@ CUPTI = BINARY.parent / "sim_cupti_13" / "libcupti.so.13"  # of the GPU that is 
 SCRIPTS = {
     "slow_read": "both",
     "slow_read_iterable": "cpu",
+    "own_generator": "both",
+    "own_thread": "both",
     "slow_transform_workers": "both",
     "slow_transform_main": "both",
     "slow_transform_lightning": "cpu",
@@ -45,6 +47,7 @@ SCRIPTS = {
     "healthy": "both",
     "pageable_copy": "cuda",
     "item_every_step": "cuda",
+    "slow_logging": "cuda",
     "tiny_kernels": "cuda",
     "cuda_graphs": "cuda",
     "busy_gil": "cuda",

@@ -33,6 +33,7 @@ RECORD_NOTICE = 40
 
 COPY_TO_DEVICE, COPY_TO_HOST, COPY_ON_DEVICE, COPY_CLEAR, COPY_OTHER = 1, 2, 8, 100, 101
 COPY_UNKNOWN, COPY_PAGEABLE, COPY_PINNED, COPY_DEVICE, COPY_MANAGED = 0, 1, 2, 3, 5
+FRAME_IS_SOURCE = 1
 SAMPLE_MAIN, SAMPLE_PIN, SAMPLE_OTHER, SAMPLE_OURS = 1, 2, 3, 4
 
 SPAN_ITER = 1
@@ -176,7 +177,7 @@ class Ring:
         finally:
             lock.release()
 
-    def put_text(self, pack_into, fixed, kind, fields, text):
+    def put_text(self, pack_into, fixed, kind, fields, text, flags=0):
         """Writes one record that ends in text."""
         size = (fixed + len(text) + 7) & ~7
 
@@ -184,7 +185,7 @@ class Ring:
             pack_into(buffer, at, *values)
             buffer[at + fixed : at + size] = text.ljust(size - fixed, b"\0")
 
-        return self.put(pack, size, kind, 0, *fields)
+        return self.put(pack, size, kind, flags, *fields)
 
     def put_whole(self, records):
         """Writes records that were made elsewhere, as they are."""

@@ -16,6 +16,9 @@ from .recording import clock, state
 
 part = recording.Part("Python stacks")
 
+GENERATOR = 0x20  # of the flags of a code
+SOURCES = "__next__", "__getitem__", "__getitems__"
+
 DEPTH = 64  # of these, the OUTER outermost; the rest are the innermost
 OUTER = 24
 NODES = 60000
@@ -34,7 +37,14 @@ AT_FIRST = SECOND // 10
 RATE_LEAST = 5
 
 _sample = rings.SAMPLE.pack_into
+_training = set()  # code of generators and the like in which steps are made
 _OURS = os.path.dirname(os.path.abspath(__file__)) + os.sep
+
+
+def is_source(code):
+    """Whether a loop iterates over it, or indexes it."""
+    name = code.co_name
+    return name in SOURCES or (code.co_flags & GENERATOR and not name.startswith("<"))
 
 
 class Files:
@@ -80,6 +90,10 @@ class Tree:
         self._sites = []  # (code, line)
         self._lines = {}  # (id of the code, line) -> site
         self._children = [{}]  # of each node: {site: node}
+
+    def begin_anew(self):
+        """All is told again, as it is known now."""
+        self._children = [{}]
 
     def node(self, frame):
         """The number of the innermost call of this stack."""
@@ -139,8 +153,9 @@ class Tree:
         function = name.encode("utf-8", "replace")[:400]
         file = self._files.short(code.co_filename).encode("utf-8", "replace")[-800:]
         fields = (number, parent, line, len(function), len(file))
+        flags = rings.FRAME_IS_SOURCE if is_source(code) and code not in _training else 0
         if not self._ring.put_text(
-            rings.FRAME.pack_into, 24, rings.RECORD_FRAME, fields, function + file
+            rings.FRAME.pack_into, 24, rings.RECORD_FRAME, fields, function + file, flags
         ):
             return 0
         self._children.append({})
@@ -204,6 +219,7 @@ class Sampler:
         self.ring = ring
         self.pace = Pace(rate)
         self.in_loop = False
+        self.anew = False  # its tree is to be told anew
         self.wake = allocate_lock()
         self.wake.acquire()
         self.sampling = allocate_lock()  # held while frames of the script's threads are held
@@ -290,6 +306,9 @@ class Sampler:
                 self._each_second(now)
 
     def _take(self):
+        if self.anew:
+            self.anew = False
+            self.tree.begin_anew()
         now = clock()
         frames = sys._current_frames()
         main, share = state.main_thread, 1
@@ -406,6 +425,17 @@ def start():
         _sampler.start()
     except Exception:
         part.failed()
+
+
+def first_step(frame):
+    """A step of training is made in this frame: what is above it hands out no data."""
+    known = len(_training)
+    while frame is not None:
+        if is_source(frame.f_code):
+            _training.add(frame.f_code)
+        frame = frame.f_back
+    if len(_training) > known and _sampler is not None:
+        _sampler.anew = True
 
 
 def stop():

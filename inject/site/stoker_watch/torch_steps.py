@@ -160,6 +160,7 @@ def after_step(optimizer, arguments, options):
 def begin_steps():
     """In this ring."""
     steps.any = True
+    stacks.first_step(sys._getframe())
     stacks.start()
     steps.ring = state.ring
 

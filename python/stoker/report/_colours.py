@@ -24,7 +24,7 @@ WORDS = {  # as in src/watch/causes.h
     "launch": "Python launching kernels",
     "gil": "the GIL or the pin thread",
     "contention": "other programs on the CPU",
-    "sync": "synchronising with the device",
+    "sync": "synchronising and logging",
     "checkpoint": "writing checkpoints",
     "validation": "validation",
     "rank": "waiting for another rank",

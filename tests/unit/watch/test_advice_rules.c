@@ -107,6 +107,15 @@ static void it_is_in_the_workers(struct made *made)
     made->worker_nodes[1].ns *= 2;
     made->summary.worker_tree = (struct summary_tree){made->worker_nodes, 2};
 }
+static void no_loader(struct made *made)
+{
+    slow_transform(made);
+    made->summary.loader_count = 0;
+}
+static void there_is_a_loader(struct made *made)
+{
+    made->summary.loader_count = 1;
+}
 static void small_files(struct made *made)
 {
     made_wait(made, 0, CAUSE_FETCH, 50);
@@ -251,6 +260,7 @@ static const struct {
      "55 s"},
     {"main-thread-transform", transform_on_main, it_is_in_the_workers, "Move blur (train.py:31)",
      "on the main thread"},
+    {"use-a-loader", no_loader, there_is_a_loader, "put blur (train.py:31) into", "No loader"},
     {"shard-small-files", small_files, files_are_large, "the 40,000 files in /data/photos",
      "51 KB each"},
     {"faster-storage", small_files, reading_is_quick, "local disk", "50 s"},

@@ -351,14 +351,59 @@ static void a_loop_that_stands_while_another_thread_runs_waits_for_the_interpret
     story_free(story);
 }
 
-static void a_loop_that_stands_while_nobody_runs_waits_for_something_else(void **state)
+static void a_loop_without_a_loader_that_stands_in_its_own_code_reads(void **state)
 {
     (void)state;
     struct story *story;
     const struct summary_rank *rank = stood_story(&story, 0, 1);
     expect(rank, CAUSE_GIL, 0);
-    expect(rank, CAUSE_OTHER, STEPS * WAIT);
+    expect(rank, CAUSE_FETCH, STEPS * WAIT);
+    assert_string_equal(rank->causes[CAUSE_FETCH].functions[0].function, "train");
     story_free(story);
+}
+
+static void a_loop_that_stands_under_torch_waits_for_something_else(void **state)
+{
+    (void)state;
+    struct story *story = story_begin();
+    story_frame(story, MAIN, 1, 0, "train", "/data/user/train.py", 80);
+    story_frame(story, MAIN, 2, 1, "step", "/x/site-packages/torch/optim/adam.py", 9);
+    story_sample(story, MAIN, 0, STEPS * PERIOD, 2, 0);
+    bare_steps(story);
+    expect(story_end(story), CAUSE_OTHER, STEPS * WAIT);
+    story_free(story);
+}
+
+/* next() until 5 ms, a kernel from 10 to 20 ms with its step; then the loop is in its own code for
+ * 20 ms, of which it runs so much. */
+static const struct summary_rank *log_story(struct story **out, double cpu)
+{
+    struct story *story = *out = loop_begin("{\"kind\": \"torch\", \"workers\": 0}");
+    story_frame(story, MAIN, 1, 0, "log_metrics", "/data/user/train.py", 80);
+    for (uint64_t i = 0; i < STEPS; i++) {
+        uint64_t at = 1 * MS + i * PERIOD;
+        SPAN(story, .pid = MAIN, .what = SPAN_NEXT, .start = at, .end = at + 5 * MS, .batch = i);
+        story_kernel(story, at + 10 * MS, at + 20 * MS, 0);
+        SPAN(story, .pid = MAIN, .what = SPAN_OPTIMIZER, .start = at + 19 * MS,
+             .end = at + 20 * MS);
+        story_mark(story, MARK_STEP, at + 20 * MS, 0, 0);
+        story_sample(story, MAIN, at + 20 * MS, at + PERIOD, 1, cpu);
+    }
+    story_kernel(story, 1 * MS + STEPS * PERIOD, 2 * MS + STEPS * PERIOD, 0);
+    return story_end(story);
+}
+
+static void what_the_loop_does_after_a_step_is_logging(void **state)
+{
+    (void)state;
+    struct story *story;
+    for (int ran = 0; ran < 2; ran++) {
+        const struct summary_rank *rank = log_story(&story, ran);
+        assert_in_range(rank->causes[CAUSE_SYNC].ns, (STEPS - 1) * 20 * MS, STEPS * 20 * MS);
+        assert_string_equal(rank->causes[CAUSE_SYNC].functions[0].function, "log_metrics");
+        expect(rank, CAUSE_OTHER, 0);
+        story_free(story);
+    }
 }
 
 static void what_a_thread_did_last_it_did_to_its_end(void **state)
@@ -368,7 +413,7 @@ static void what_a_thread_did_last_it_did_to_its_end(void **state)
     expect(stood_for(&story, 1, 1, STEPS - 3), CAUSE_GIL, STEPS * WAIT);
     story_free(story);
     const struct summary_rank *rank = stood_for(&story, 0, 1, STEPS - 3);
-    expect(rank, CAUSE_OTHER, STEPS * WAIT);
+    expect(rank, CAUSE_FETCH, STEPS * WAIT);
     story_free(story);
 }
 
@@ -658,6 +703,82 @@ static void a_loop_that_takes_from_a_thread_that_reads_ahead_waits_in_its_queue(
     story_free(story);
 }
 
+/* A loop over a generator of the script's: it is in `frame` for 30 ms of each 40, and then in its
+ * own function, where a GPU computes or it stands itself. */
+enum { MODULE = 1, STEP, SOURCE, UNDER, TORCH, UNDER_TORCH, QUEUE };
+
+static const struct summary_rank *source_story(struct story **out, uint32_t frame, double cpu,
+                                               int with_gpu)
+{
+    static const struct told_frame frames[] = {
+        {MODULE, 0, 0, "<module>", "train.py", 90},
+        {STEP, MODULE, 0, "step", "train.py", 70},
+        {SOURCE, MODULE, FRAME_IS_SOURCE, "batches", "train.py", 12},
+        {UNDER, SOURCE, 0, "decode", "train.py", 5},
+        {TORCH, MODULE, 0, "_call_impl", "/x/site-packages/torch/nn/modules/module.py", 1},
+        {UNDER_TORCH, TORCH, FRAME_IS_SOURCE, "layers", "train.py", 30},
+        {QUEUE, MODULE, 0, "Queue.get", "python3.11/queue.py", 171},
+    };
+    struct story *story = *out = story_begin();
+    for (size_t i = 0; i < sizeof frames / sizeof frames[0]; i++)
+        story_tell_frame(story, MAIN, &frames[i]);
+    for (uint64_t i = 0; i < STEPS; i++) {
+        uint64_t at = i * PERIOD;
+        for (uint64_t k = 0; k < 3; k++)
+            story_sample(story, MAIN, at + k * 10 * MS, at + (k + 1) * 10 * MS, frame, cpu);
+        story_sample(story, MAIN, at + WAIT, at + PERIOD, STEP, 0);
+        if (with_gpu)
+            story_kernel(story, at + WAIT, at + PERIOD, 0);
+        story_mark(story, MARK_STEP, at + PERIOD, 0, 0);
+    }
+    story_mark(story, MARK_STEP, 0, 0, 0); /* the first: here judging begins */
+    return story_end(story);
+}
+
+static void what_a_loop_iterates_over_makes_its_batches(void **state)
+{
+    (void)state;
+    struct story *story;
+    for (int with_gpu = 0; with_gpu < 2; with_gpu++) {
+        const struct summary_rank *rank = source_story(&story, UNDER, 0, with_gpu);
+        expect(rank, CAUSE_FETCH, STEPS * WAIT);
+        assert_string_equal(rank->causes[CAUSE_FETCH].functions[0].function, "decode");
+        story_free(story);
+        rank = source_story(&story, UNDER, 1, with_gpu);
+        expect(rank, CAUSE_TRANSFORM, STEPS * WAIT);
+        assert_string_equal(rank->causes[CAUSE_TRANSFORM].functions[0].function, "decode");
+        story_free(story);
+        expect(source_story(&story, QUEUE, 0, with_gpu), CAUSE_FETCH, STEPS * WAIT);
+        story_free(story);
+    }
+}
+
+static void what_is_iterated_over_under_torch_is_the_models(void **state)
+{
+    (void)state;
+    struct story *story;
+    assert_int_equal(source_story(&story, UNDER_TORCH, 1, 0)->idle_ns, 0);
+    story_free(story);
+    expect(source_story(&story, UNDER_TORCH, 1, 1), CAUSE_LAUNCH, STEPS * WAIT);
+    story_free(story);
+}
+
+static void a_loop_that_draws_from_a_loader_computes_in_generators_of_its_own(void **state)
+{
+    (void)state;
+    struct story *story = story_begin();
+    static const struct told_frame source = {1, 0, FRAME_IS_SOURCE, "parts", "train.py", 12};
+    story_tell_frame(story, MAIN, &source);
+    for (uint64_t i = 0; i < STEPS; i++) {
+        uint64_t at = i * PERIOD;
+        SPAN(story, .pid = MAIN, .what = SPAN_NEXT, .start = at, .end = at + 10 * MS, .batch = i);
+        story_sample(story, MAIN, at + 10 * MS, at + PERIOD, 1, 0);
+        story_mark(story, MARK_STEP, at + PERIOD, 0, 0);
+    }
+    assert_int_equal(story_end(story)->compute_ns, STEPS * 30 * MS);
+    story_free(story);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -675,7 +796,9 @@ int main(void)
         cmocka_unit_test(small_gaps_are_python_that_launches),
         cmocka_unit_test(the_users_own_code_on_the_main_thread_transforms),
         cmocka_unit_test(a_loop_that_stands_while_another_thread_runs_waits_for_the_interpreter),
-        cmocka_unit_test(a_loop_that_stands_while_nobody_runs_waits_for_something_else),
+        cmocka_unit_test(a_loop_without_a_loader_that_stands_in_its_own_code_reads),
+        cmocka_unit_test(a_loop_that_stands_under_torch_waits_for_something_else),
+        cmocka_unit_test(what_the_loop_does_after_a_step_is_logging),
         cmocka_unit_test(what_a_thread_did_last_it_did_to_its_end),
         cmocka_unit_test(the_interpreter_that_a_map_of_the_loader_holds_is_lost_to_transforming),
         cmocka_unit_test(a_loop_that_stands_in_backward_launches_from_torchs_own_thread),
@@ -693,6 +816,9 @@ int main(void)
         cmocka_unit_test(a_pause_in_the_loop_is_an_accelerator_that_computes),
         cmocka_unit_test(a_rank_that_stands_still_in_backward_waits_for_another),
         cmocka_unit_test(a_loop_that_takes_from_a_thread_that_reads_ahead_waits_in_its_queue),
+        cmocka_unit_test(what_a_loop_iterates_over_makes_its_batches),
+        cmocka_unit_test(what_is_iterated_over_under_torch_is_the_models),
+        cmocka_unit_test(a_loop_that_draws_from_a_loader_computes_in_generators_of_its_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -184,7 +184,7 @@ static void gaps_are_slices_named_by_cause_and_pieces_that_meet_are_one(void **s
     struct json *json = finished(&fixture);
     const struct json *event = find(json, "X", "reading the data");
     assert_true(number(event, "ts") == 1 && number(event, "dur") == 4);
-    event = find(json, "X", "synchronising with the device");
+    event = find(json, "X", "synchronising and logging");
     assert_true(number(event, "ts") == 5 && number(event, "dur") == 1);
     assert_string_equal(row_label(json, event), "what is waited for");
     close_trace(&fixture, json);

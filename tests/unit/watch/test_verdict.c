@@ -105,6 +105,42 @@ static void each_cause_has_its_bound_and_its_words(void **state)
     }
 }
 
+static void what_is_not_known_is_said_before_what_is_little(void **state)
+{
+    (void)state;
+    struct made made;
+    struct verdict verdict;
+    made_healthy(&made);
+    made_wait(&made, 0, CAUSE_OTHER, 40);
+    made_wait(&made, 0, CAUSE_COPY, 2);
+    memory_free(words_of(&made, &verdict));
+    assert_int_equal(verdict.cause, CAUSE_OTHER);
+    assert_int_equal(verdict.bound, BOUND_UNKNOWN);
+    made_wait(&made, 0, CAUSE_COPY, 10);
+    memory_free(words_of(&made, &verdict));
+    assert_int_equal(verdict.cause, CAUSE_COPY);
+}
+
+static void a_loop_without_a_loader_is_not_said_to_have_batches_ready(void **state)
+{
+    (void)state;
+    struct made made;
+    struct verdict verdict;
+    made_healthy(&made);
+    made.summary.mode = WATCH_CPU;
+    memory_free(words_of(&made, &verdict));
+    assert_non_null(strstr(verdict.why, "Batches are ready"));
+    made.summary.loader_count = 0;
+    memory_free(words_of(&made, &verdict));
+    assert_non_null(strstr(verdict.why, "No loader was seen"));
+    made_wait(&made, 0, CAUSE_FETCH, 40);
+    memory_free(words_of(&made, &verdict));
+    assert_int_equal(verdict.cause, CAUSE_FETCH);
+    assert_string_equal(verdict.why,
+                        "No loader was seen: what makes the batches is the loop's own. "
+                        "It takes 40 ms a step, while nothing is computed.");
+}
+
 static void a_gpu_that_is_busy_is_healthy(void **state)
 {
     (void)state;
@@ -297,6 +333,8 @@ int main(void)
         cmocka_unit_test(lines_have_80_columns_at_most_but_for_code),
         cmocka_unit_test(the_bars_are_the_causes_in_their_order),
         cmocka_unit_test(each_cause_has_its_bound_and_its_words),
+        cmocka_unit_test(what_is_not_known_is_said_before_what_is_little),
+        cmocka_unit_test(a_loop_without_a_loader_is_not_said_to_have_batches_ready),
         cmocka_unit_test(a_gpu_that_is_busy_is_healthy),
         cmocka_unit_test(without_a_gpu_it_is_the_step_that_waits),
         cmocka_unit_test(an_unreliable_run_has_no_verdict_but_its_reasons),

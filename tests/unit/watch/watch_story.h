@@ -147,22 +147,35 @@ TESTING void story_text(struct story *story, uint32_t pid, enum record_type type
     free(record);
 }
 
+struct told_frame {
+    uint32_t id, parent, flags;
+    const char *function, *file;
+    uint32_t line;
+};
+TESTING void story_tell_frame(struct story *story, uint32_t pid, const struct told_frame *told)
+{
+    size_t a = strlen(told->function), b = strlen(told->file);
+    size_t size = (sizeof(struct record_frame) + a + b + 7) / 8 * 8;
+    struct record_frame *frame = calloc(1, size);
+    frame->head = (struct record){RECORD_FRAME, (uint16_t)told->flags, (uint32_t)size};
+    frame->id = told->id;
+    frame->parent = told->parent;
+    frame->line = told->line;
+    frame->function_len = (uint16_t)a;
+    frame->file_len = (uint16_t)b;
+    memcpy(frame->text, told->function, a);
+    memcpy(frame->text + a, told->file, b);
+    story_record(story, pid, BEGUN, BEGUN, frame);
+    free(frame);
+}
+
 TESTING void story_frame(struct story *story, uint32_t pid, uint32_t id, uint32_t parent,
                          const char *function, const char *file, uint32_t line)
 {
-    size_t a = strlen(function), b = strlen(file);
-    size_t size = (sizeof(struct record_frame) + a + b + 7) / 8 * 8;
-    struct record_frame *frame = calloc(1, size);
-    frame->head = (struct record){RECORD_FRAME, 0, (uint32_t)size};
-    frame->id = id;
-    frame->parent = parent;
-    frame->line = line;
-    frame->function_len = (uint16_t)a;
-    frame->file_len = (uint16_t)b;
-    memcpy(frame->text, function, a);
-    memcpy(frame->text + a, file, b);
-    story_record(story, pid, BEGUN, BEGUN, frame);
-    free(frame);
+    story_tell_frame(
+        story, pid,
+        &(struct told_frame){
+            .id = id, .parent = parent, .function = function, .file = file, .line = line});
 }
 
 /* A thread was in a frame for a stretch of time; cpu: the share that it ran. */
