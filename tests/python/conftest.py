@@ -8,6 +8,7 @@ import textwrap
 import pytest
 import stoker
 from shard_making import write_shards
+from watching import Watched
 
 # A shell's background job ignores Ctrl-C, and so would all that is started from it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -55,6 +56,11 @@ def run_python(tmp_path):
         )
 
     return run
+
+
+@pytest.fixture
+def watched(tmp_path):
+    return Watched(tmp_path)
 
 
 def open_descriptors():

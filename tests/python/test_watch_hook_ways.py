@@ -7,14 +7,9 @@ from pathlib import Path
 
 import pytest
 from ring_reader import N
-from watching import SITE, Watched
+from watching import SITE
 
 torch = pytest.importorskip("torch")
-
-
-@pytest.fixture
-def watched(tmp_path):
-    return Watched(tmp_path)
 
 
 # Python itself

@@ -112,11 +112,6 @@ class Outer(Dataset):
 """
 
 
-@pytest.fixture
-def watched(tmp_path):
-    return Watched(tmp_path)
-
-
 def told(run):
     """What the main process told, without the times: spans and marks, how often each. Numbers of
     loaders and optimizers are as they were met."""
