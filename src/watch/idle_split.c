@@ -517,8 +517,7 @@ static void stretch_split(struct idle_split *split, uint64_t start, uint64_t end
     }
 }
 
-/* --- gaps
- * ---------------------------------------------------------------------------------------*/
+/* --- gaps --------------------------------------------------------------------------------------*/
 
 /* torch waits for a copy from memory that is not pinned: that wait is the copy's. */
 static int sync_is_copys(const struct rank_line *rank, const struct stretch *sync)

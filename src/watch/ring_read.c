@@ -15,6 +15,7 @@
 #define RECORD_MOST ((uint64_t)64 << 10)
 /* A writer that fills the ring as fast as it is read must not hold up the others. */
 #define DRAIN_MOST 4 /* times the capacity */
+#define HELD_MOST ((uint64_t)1 << 20)
 
 struct ring_read {
     int fd;
@@ -24,6 +25,7 @@ struct ring_read {
     uint32_t pid, parent, kind;
     uint64_t born;
     uint64_t tail; /* ours; the one in the header is for the writer */
+    uint64_t held; /* since there are no pages of it in our memory */
     uint64_t taken;
     union {
         struct record record;
@@ -154,7 +156,7 @@ static stk_status map_ring(struct ring_read *ring, const char *name, struct stk_
     ring->parent = header.parent;
     ring->kind = header.kind;
     ring->born = header.born;
-    ring->tail = __atomic_load_n(&ring->header->tail, __ATOMIC_RELAXED);
+    ring->tail = ring->held = __atomic_load_n(&ring->header->tail, __ATOMIC_RELAXED);
     return STK_OK;
 }
 
@@ -221,6 +223,16 @@ static const struct record *copy_record(struct ring_read *ring, uint64_t head, c
     return &ring->copy.record;
 }
 
+/* A run of many ranks reads many rings, of 8 MiB each: what was read is let go of. The pages stay
+ * in the file, for the writer. */
+static void let_go(struct ring_read *ring)
+{
+    if (ring->tail - ring->held < HELD_MOST)
+        return;
+    madvise(ring->header, ring->mapped, MADV_DONTNEED);
+    ring->held = ring->tail;
+}
+
 stk_status ring_read_drain(struct ring_read *ring,
                            stk_status (*take)(void *user, const struct record *record,
                                               struct stk_error *err),
@@ -248,6 +260,7 @@ stk_status ring_read_drain(struct ring_read *ring,
                 status = take(user, record, err);
             }
             ring->tail += size;
+            let_go(ring);
         }
         /* pairs with the writer's acquire of tail */
         __atomic_store_n(&ring->header->tail, ring->tail, __ATOMIC_RELEASE);

@@ -1,5 +1,7 @@
 #include "watch/ring_making.h"
 
+#include <inttypes.h>
+
 #include "base/fail.h"
 #include "watch/ring_read.h"
 
@@ -195,6 +197,43 @@ static void what_the_listener_says_goes_through(void **state)
     assert_int_equal(heard.count, 1);
 }
 
+/* Of all mappings of a file in this process. */
+static uint64_t resident_bytes(const char *name)
+{
+    FILE *maps = fopen("/proc/self/smaps", "r");
+    assert_non_null(maps);
+    char line[PATH_MAX + 100];
+    uint64_t sum = 0, kib;
+    int is_its = 0;
+    while (fgets(line, sizeof line, maps)) {
+        if (strchr(line, '-') && strchr(line, '/'))
+            is_its = strstr(line, name) != NULL;
+        else if (is_its && sscanf(line, "Rss: %" SCNu64, &kib) == 1)
+            sum += kib << 10;
+    }
+    fclose(maps);
+    return sum;
+}
+
+static void what_was_read_of_a_large_ring_takes_no_memory(void **state)
+{
+    struct fixture *fixture = *state;
+    struct heard heard = {0};
+    struct ring_read *reader;
+    struct ring_header *ring =
+        ring_make(path_in(fixture->folder, "ring.8.gpu"), RING_GPU, 8, 8u << 20);
+    uint64_t put = 0;
+    while (ring_put_mark(ring, 1, 1))
+        put++;
+    ring_unmake(ring);
+    assert_int_equal(ring_read_open(&reader, fixture->fd, "ring.8.gpu", &err), STK_OK);
+    assert_int_equal(ring_read_drain(reader, hear, &heard, &err), STK_OK);
+    assert_int_equal(heard.sum, put);
+    assert_true(put > 100000);
+    assert_in_range(resident_bytes("ring.8.gpu"), 4096, 3u << 20);
+    ring_read_close(reader);
+}
+
 static void a_ring_says_what_it_is(void **state)
 {
     struct fixture *fixture = *state;
@@ -256,6 +295,7 @@ int main(void)
         RING_TEST(a_span_that_ends_before_it_began_is_left_out),
         RING_TEST(a_type_of_a_newer_writer_is_handed_over),
         RING_TEST(what_the_listener_says_goes_through),
+        RING_TEST(what_was_read_of_a_large_ring_takes_no_memory),
         RING_TEST(a_ring_says_what_it_is),
         RING_TEST(a_file_that_is_no_ring_is_refused),
     };
