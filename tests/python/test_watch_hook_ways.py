@@ -271,9 +271,11 @@ def test_accelerate_is_seen(watched, workers):
 
 
 @pytest.mark.skipif(shutil.which("g++") is None, reason="torch.compile needs a C++ compiler")
-def test_compiled_models_and_steps_stay_whole(watched):
+@pytest.mark.parametrize("begin", ["", "import torch._dynamo; torch._dynamo.reset()"])
+def test_compiled_models_and_steps_stay_whole(watched, begin):
     done = watched.train(
-        """
+        f"""
+        {begin}
         model, optimizer = new_model()
         model = torch.compile(model, fullgraph=True)
 

@@ -89,6 +89,17 @@ LOOPS = {
             for x, y in held:
                 model(x)
     """,
+    "a step in a step": """
+        model, optimizer = new_model()
+        inner = torch.optim.SGD(new_model()[0].parameters(), lr=0.1)
+
+        class Both(torch.optim.SGD):
+            def step(self):
+                inner.step()
+                return super().step()
+
+        train(model, Both(model.parameters(), lr=0.1), DataLoader(Numbers(400), batch_size=2))
+    """,
     "steps without a loader": """
         model, optimizer = new_model()
         for _ in range(300):
@@ -264,13 +275,14 @@ def length(span):
 def test_what_is_wrapped_looks_like_the_functions_that_it_wraps(watched):
     done = watched.train(
         """
-        import copy, inspect, pickle
+        import copy, inspect, pickle, weakref
         from torch.utils.data.dataloader import _BaseDataLoaderIter
         for function in torch.Tensor.backward, _BaseDataLoaderIter.__next__:
             print(type(function).__name__, function.__name__, function.__module__)
             assert pickle.loads(pickle.dumps(function)) is function
             assert copy.deepcopy(function) is function
             inspect.signature(function), inspect.getsource(function), function.__doc__
+            assert weakref.ref(function)() is function
         x = torch.ones(2, requires_grad=True)
         bound = x.sum().backward
         assert inspect.ismethod(bound) and bound.__name__ == "backward"
@@ -283,6 +295,58 @@ def test_what_is_wrapped_looks_like_the_functions_that_it_wraps(watched):
         "Moment __next__ torch.utils.data.dataloader",
         "[1.0, 1.0]",
     ]
+
+
+def test_a_step_within_a_step_leaves_the_outer_one_its_time(watched):
+    watched.train(
+        """
+        model, optimizer = new_model()
+        inner = torch.optim.SGD(new_model()[0].parameters(), lr=0.1)
+
+        class Both(torch.optim.SGD):
+            def step(self):
+                inner.step()
+                time.sleep(0.002)
+
+        train(model, Both(model.parameters(), lr=0.1), DataLoader(Numbers(400), batch_size=2))
+        """
+    )
+    lengths = sorted(length(one) for one in watched.read().spans("SPAN_OPTIMIZER"))
+    assert len(lengths) == 400
+    assert lengths[200] > 2000000
+
+
+def test_a_loader_that_its_own_collate_holds_is_freed(watched):
+    done = watched.train(
+        """
+        import gc, weakref
+
+        class Trainer:
+            def __init__(self):
+                self.loader = DataLoader(Numbers(8), batch_size=2, collate_fn=self.collate)
+                self.batches = iter(self.loader)
+
+            def collate(self, samples):
+                return torch.utils.data.default_collate(samples)
+
+        trainer = Trainer()
+        next(trainer.batches)
+        seen = weakref.ref(trainer)
+        del trainer
+        gc.collect()
+        print(seen())
+        """
+    )
+    assert done.stdout.split() == ["None"]
+
+
+def test_a_python_without_the_gil_is_left_without_the_module(watched):
+    done = watched.python(
+        "-c",
+        "import sys; sys.abiflags = 't'; import torch; from stoker_watch import moments;"
+        "print(moments._quick)",
+    )
+    assert done.stdout.split() == ["None"]
 
 
 def test_threads_of_the_script_may_draw_and_step_beside_the_loop(watched):

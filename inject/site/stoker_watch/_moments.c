@@ -15,7 +15,10 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
+#include <structmember.h>
+
 #include <pthread.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 #include <time.h>
@@ -52,10 +55,9 @@ static struct {
 static struct {
     const PyObject *optimizers[OPTIMIZERS];
     uint64_t numbers[OPTIMIZERS];
-    uint32_t count; /* 0: not armed */
-    const PyObject *stepping;
-    uint64_t begun;    /* since when */
-    uint64_t backward; /* when the last one ended */
+    uint64_t begun[OPTIMIZERS]; /* since when each steps; 0: it does not */
+    uint32_t count;             /* 0: not armed */
+    uint64_t backward;          /* when the last one ended */
 } steps;
 
 static pthread_t loop_thread; /* moments of others are Python's */
@@ -110,7 +112,8 @@ static void put_next(uint64_t start, uint64_t end)
 }
 
 /* Gives away what was recorded. Where Python makes a tuple it may run the script's finalizers,
- * which may come here again: by then nothing is left, and what they record follows. */
+ * which may come here again, or let another thread say who receives: by then nothing is left, and
+ * what is recorded meanwhile follows. */
 static int give(void)
 {
     if (!used || !receive)
@@ -119,7 +122,12 @@ static int give(void)
     if (!given)
         return -1;
     used = 0;
-    PyObject *taken = PyObject_CallFunction(receive, "((ON))", write_them, given);
+    PyObject *const to = receive, *const with = write_them;
+    Py_INCREF(to);
+    Py_INCREF(with);
+    PyObject *taken = PyObject_CallFunction(to, "((ON))", with, given);
+    Py_DECREF(to);
+    Py_DECREF(with);
     Py_XDECREF(taken);
     return taken ? 0 : -1;
 }
@@ -129,7 +137,8 @@ static int give(void)
 struct moment {
     PyObject_HEAD PyObject *original; /* what is timed */
     PyObject *careful;                /* what times it in Python */
-    PyObject *late; /* of a next() that turned out to be no common one; else NULL */
+    PyObject *late; /* of a next() that turned out to be no common one; else None */
+    PyObject *weak_references;
     enum moment_kind kind;
 };
 
@@ -232,8 +241,7 @@ static PyObject *before_step_call(const struct moment *moment, PyObject *argumen
     uint32_t place = find_optimizer(arguments);
     if (place == OPTIMIZERS || !is_loop_thread())
         return PyObject_Call(moment->careful, arguments, options);
-    steps.stepping = steps.optimizers[place];
-    steps.begun = now();
+    steps.begun[place] = now();
     return none();
 }
 
@@ -241,13 +249,12 @@ static PyObject *after_step_call(const struct moment *moment, PyObject *argument
                                  PyObject *options)
 {
     uint32_t place = find_optimizer(arguments);
-    if (place == OPTIMIZERS || steps.stepping != steps.optimizers[place] || !is_loop_thread() ||
-        !has_room())
+    if (place == OPTIMIZERS || !steps.begun[place] || !is_loop_thread() || !has_room())
         return PyObject_Call(moment->careful, arguments, options);
-    uint64_t end = now(), start = steps.begun;
+    uint64_t end = now(), start = steps.begun[place];
     if (steps.backward > start) /* a closure ran it in step() */
         start = steps.backward;
-    steps.stepping = NULL;
+    steps.begun[place] = 0;
     put_span(SPAN_OPTIMIZER, start, end, steps.numbers[place], 0, 0);
     put_mark(MARK_STEP, end, steps.numbers[place], 0);
     return none();
@@ -295,10 +302,25 @@ static PyObject *moment_new(PyTypeObject *type, PyObject *arguments, PyObject *o
     return (PyObject *)moment;
 }
 
+/* A collate of the script's may hold the loader that holds us. Whoever else is in such a ring can
+ * be emptied, so we need not be. */
+static int moment_traverse(PyObject *self, visitproc visit, void *arg)
+{
+    const struct moment *moment = (const struct moment *)self;
+    Py_VISIT(Py_TYPE(self));
+    Py_VISIT(moment->original);
+    Py_VISIT(moment->careful);
+    Py_VISIT(moment->late);
+    return 0;
+}
+
 static void moment_free(PyObject *self)
 {
     struct moment *moment = (struct moment *)self;
     PyTypeObject *type = Py_TYPE(self);
+    PyObject_GC_UnTrack(self);
+    if (moment->weak_references)
+        PyObject_ClearWeakRefs(self);
     Py_XDECREF(moment->original);
     Py_XDECREF(moment->careful);
     Py_XDECREF(moment->late);
@@ -340,16 +362,22 @@ static PyObject *moment_reduce(PyObject *self, PyObject *protocol)
 
 static PyMethodDef moment_methods[] = {{"__reduce_ex__", moment_reduce, METH_O, NULL},
                                        {NULL, NULL, 0, NULL}};
+static PyMemberDef moment_members[] = {
+    {"__weaklistoffset__", T_PYSSIZET, offsetof(struct moment, weak_references), READONLY, NULL},
+    {NULL, 0, 0, 0, NULL}};
 static PyType_Slot moment_slots[] = {{Py_tp_new, moment_new},
                                      {Py_tp_dealloc, moment_free},
+                                     {Py_tp_traverse, moment_traverse},
+                                     {Py_tp_members, moment_members},
                                      {Py_tp_call, moment_call},
                                      {Py_tp_descr_get, moment_bind},
                                      {Py_tp_getattro, moment_attribute},
                                      {Py_tp_setattro, moment_set_attribute},
                                      {Py_tp_methods, moment_methods},
                                      {0, NULL}};
-static PyType_Spec moment_type = {"stoker_watch._moments.Moment", sizeof(struct moment), 0,
-                                  Py_TPFLAGS_DEFAULT | Py_TPFLAGS_METHOD_DESCRIPTOR, moment_slots};
+static PyType_Spec moment_type = {
+    "stoker_watch._moments.Moment", sizeof(struct moment), 0,
+    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_METHOD_DESCRIPTOR, moment_slots};
 
 /* --- what Python tells ------------------------------------------------------------------------ */
 
@@ -397,7 +425,13 @@ static PyObject *tell(PyObject *module, PyObject *entry)
         PyErr_SetString(PyExc_RuntimeError, "nobody takes what is told");
         return NULL;
     }
-    return give() ? NULL : PyObject_CallFunctionObjArgs(receive, entry, NULL);
+    if (give())
+        return NULL;
+    PyObject *const to = receive;
+    Py_INCREF(to);
+    PyObject *taken = PyObject_CallFunctionObjArgs(to, entry, NULL);
+    Py_DECREF(to);
+    return taken;
 }
 
 static PyObject *give_all(PyObject *module, PyObject *unused)
@@ -455,7 +489,7 @@ static PyObject *arm_step(PyObject *module, PyObject *arguments)
     steps.optimizers[place] = optimizer;
     steps.numbers[place] = number;
     if (place == steps.count)
-        steps.count++;
+        steps.begun[steps.count++] = 0;
     return none();
 }
 
@@ -464,7 +498,6 @@ static PyObject *disarm_steps(PyObject *module, PyObject *unused)
     (void)module;
     (void)unused;
     steps.count = 0;
-    steps.stepping = NULL;
     return none();
 }
 

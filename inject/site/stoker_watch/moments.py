@@ -3,10 +3,15 @@
 A loop without it is told the same, but feels it more.
 """
 
-try:
-    from . import _moments as _quick
-except ImportError:  # a Python that it was not built for, or a folder from which nothing is run
-    _quick = None
+import sys
+
+_quick = None
+# A Python without the GIL would load it all the same, and its objects are laid out otherwise.
+if "t" not in getattr(sys, "abiflags", ""):
+    try:
+        from . import _moments as _quick
+    except Exception:  # a Python that it was not built for, or a folder from which nothing is run
+        pass
 
 TAKEN, ENDED, BROKE = 1, 2, 3  # how a next() ended that was timed there and was no common one
 
@@ -62,6 +67,7 @@ def arm_next(iteration, *what):
     """The iteration's took() hears later what was told of it."""
     global _armed
     if _allowed and not _quick.next_begun():  # else it is within another one
+        disarm_next()  # another thread's, which draws from the same loader
         _armed = iteration
         _quick.arm_next(*what)
 

@@ -396,7 +396,10 @@ class Compiling:
 
 
 def compile_begins(*_):
-    make_traceable()
+    try:
+        make_traceable()
+    except Exception:
+        part.failed()
     Compiling.start = state.open[rings.SPAN_COMPILE] = clock()
 
 
@@ -411,13 +414,32 @@ def compile_ends(*_):
 
 
 def patch_compile(module):
+    """torch._dynamo.reset() throws out whoever listens: we come back."""
     handler = getattr(module, "callback_handler", None)
     if handler is None:
         return
-    handler.register_start_callback(compile_begins)
-    handler.register_end_callback(compile_ends)
-    at_unpatch(lambda: handler.remove_start_callback(compile_begins))
-    at_unpatch(lambda: handler.remove_end_callback(compile_ends))
+    ours = ("start_callbacks", compile_begins), ("end_callbacks", compile_ends)
+
+    def listen():
+        for name, call in ours:
+            if call not in getattr(handler, name):
+                getattr(handler, name).append(call)
+
+    def leave():
+        for name, call in ours:
+            if call in getattr(handler, name):
+                getattr(handler, name).remove(call)
+
+    def cleared(original):
+        def clear(self):
+            original(self)
+            listen()
+
+        return clear
+
+    listen()
+    at_unpatch(leave)
+    patch(type(handler), "clear", cleared)
 
 
 # What tells that this process is worth watching
