@@ -175,13 +175,14 @@ void host_sample_threads(struct host_sample *host, uint64_t now)
 
 /* CPU time of processes that came and went between looks is in the sums of their parents. After all
  * were looked at: a child that is gone has left its credit then. */
-static void add_unseen(struct host_sample *host, struct tree_process *process)
+static void add_unseen(struct host_sample *host, struct tree_process *process, uint64_t now)
 {
     uint64_t grown = process->sample.stat.children - process->counted;
     uint64_t known = grown < process->credit ? grown : process->credit;
     process->credit -= known;
     process->counted = process->sample.stat.children;
-    host->own_cpu += (grown - known) * proc_tick_ns();
+    if (!process_tree_beside(&host->tree, process, now))
+        host->own_cpu += (grown - known) * proc_tick_ns();
 }
 
 static void use_process(struct host_sample *host, struct tree_process *process, uint64_t now)
@@ -252,7 +253,7 @@ void host_sample_finish(struct host_sample *host, uint64_t now)
         use_process(host, &host->tree.list[i], now);
     for (size_t i = 0; i < host->tree.count; i++)
         if (!host->tree.list[i].ended) {
-            add_unseen(host, &host->tree.list[i]);
+            add_unseen(host, &host->tree.list[i], now);
             check_hook(host, &host->tree.list[i], now);
         }
     use_machine(host, now);

@@ -15,8 +15,7 @@
 #define BUDGET_MOST 512
 #define ALL_THREADS_NS UINT64_C(2000000000)
 #define CMDLINE_MOST 4096
-#define BESIDE_AFTER UINT64_C(150000000) /* until then it may be a worker that begins */
-#define HELPER_AFTER UINT64_C(5000000000)
+#define BESIDE_AFTER UINT64_C(150000000) /* until then it may not run its own program yet */
 #define DEPTH_MOST 32
 
 void process_tree_init(struct process_tree *tree)
@@ -146,49 +145,58 @@ int process_without_hook(uint32_t pid, char *out, size_t cap)
     return cleared;
 }
 
-/* --- what is beside the loop -------------------------------------------------------------------
- */
+/* --- what is beside the loop ------------------------------------------------------------------ */
 
-/* A process of multiprocessing takes its time to import what it needs, and tells then of itself. */
-static int process_helps(struct tree_process *process)
+static size_t cmdline_read(const struct tree_process *process, char text[CMDLINE_MOST])
 {
-    char path[64], text[CMDLINE_MOST];
-    if (process->helps)
-        return process->helps > 0;
+    char path[64];
     snprintf(path, sizeof path, "/proc/%u/cmdline", process->about.pid);
-    size_t len = proc_read(path, text, sizeof text);
-    process->helps = memmem(text, len, "from multiprocessing.", 21) ? 1 : -1;
-    return process->helps > 0;
+    return proc_read(path, text, CMDLINE_MOST);
+}
+
+/* A fork that goes on with its parent's program, or a process that multiprocessing started anew,
+ * makes batches in a pool of its own, for all that can be seen. Another program does not. */
+static int process_serves(struct tree_process *process, const struct tree_process *parent)
+{
+    char text[CMDLINE_MOST], above[CMDLINE_MOST];
+    if (process->serves)
+        return process->serves > 0;
+    size_t len = cmdline_read(process, text), above_len = parent ? cmdline_read(parent, above) : 0;
+    int is_fork = len == above_len && !memcmp(text, above, len);
+    process->serves = is_fork || memmem(text, len, "from multiprocessing.", 21) ? 1 : -1;
+    return process->serves > 0;
+}
+
+static int anyone_tells(const struct process_tree *tree)
+{
+    for (size_t i = 0; i < tree->count; i++)
+        if (tree->list[i].has_ring && !tree->list[i].ended)
+            return 1;
+    return 0;
 }
 
 int process_tree_beside(const struct process_tree *tree, struct tree_process *process, uint64_t now)
 {
-    int tells = 0;
-    for (size_t i = 0; i < tree->count && !tells; i++)
-        tells = tree->list[i].has_ring && !tree->list[i].ended;
-    uint64_t age = now - process->found;
-    if (!tells || process->has_ring || age < BESIDE_AFTER ||
-        (age < HELPER_AFTER && process_helps(process)))
+    int is_other = 0; /* it runs another program, or something between it and who tells does */
+    if (!anyone_tells(tree))
         return 0;
-    uint32_t parent = process->sample.stat.parent;
-    for (int depth = 0; depth < DEPTH_MOST; depth++) {
-        const struct tree_process *above = process_tree_find(tree, parent);
-        if (!above)
-            return 1;
-        if (above->about.role == PROCESS_WORKER)
-            return 0;
-        parent = above->sample.stat.parent;
+    for (int depth = 0; process && depth < DEPTH_MOST; depth++) {
+        if (process->has_ring)
+            return is_other && process->about.role != PROCESS_WORKER;
+        struct tree_process *parent = process_tree_find(tree, process->sample.stat.parent);
+        if (now - process->found >= BESIDE_AFTER && !process_serves(process, parent))
+            is_other = 1;
+        process = parent;
     }
-    return 1;
+    return is_other;
 }
 
 /* --- finding ---------------------------------------------------------------------------------- */
 
 static void name_process(struct tree_process *process)
 {
-    char path[64], text[CMDLINE_MOST];
-    snprintf(path, sizeof path, "/proc/%u/cmdline", process->about.pid);
-    size_t len = proc_read(path, text, sizeof text);
+    char text[CMDLINE_MOST];
+    size_t len = cmdline_read(process, text);
     process_name(text, len, process->name);
     if (!process->name[0])
         snprintf(process->name, sizeof process->name, "%s", process->sample.stat.name);

@@ -24,7 +24,7 @@ struct tree_process {
     int ended;        /* a zombie, or gone */
     int has_ring;     /* the hook or the injected library speaks */
     int hook_checked; /* how often it was looked for why it does not */
-    int helps;        /* multiprocessing starts it, for a worker may be: 1; it does not: -1 */
+    int serves;       /* 1: whoever started it may have it make batches; -1: it may not */
     uint64_t counted; /* ticks of its own sum of children that are accounted for */
     uint64_t children; /* when its threads were last asked for children, all of them */
 };
@@ -54,7 +54,8 @@ void process_tree_forget(struct process_tree *tree);
 /* "python train.py": the program and its script, nothing else of its arguments. */
 void process_name(const char *cmdline, size_t len, char out[PROCESS_NAME]);
 /* Whether a process has nothing to do with the loop, as far as can be seen: it has no ring where
- * others have one, and no worker started it. What it takes of the CPUs, others lack. */
+ * others have one, it or one above it runs another program than who trains, and no worker started
+ * it. What it takes of the CPUs, others lack. */
 int process_tree_beside(const struct process_tree *tree, struct tree_process *process,
                         uint64_t now);
 

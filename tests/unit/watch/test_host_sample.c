@@ -66,6 +66,8 @@ struct subject {
     int go, done;
 };
 
+static int done_pipe; /* in the child */
+
 static void start(struct subject *subject, void (*body)(void))
 {
     int go[2], done[2];
@@ -74,6 +76,7 @@ static void start(struct subject *subject, void (*body)(void))
     subject->pid = fork();
     if (subject->pid == 0) {
         char byte = 0;
+        done_pipe = done[1];
         if (read(go[0], &byte, 1) == 1)
             body();
         if (write(done[1], &byte, 1) == 1)
@@ -187,14 +190,44 @@ static void a_child_that_was_seen_is_not_counted_again_when_it_is_reaped(void **
     host_sample_reset(&host);
 }
 
+/* As another program: this one, with arguments. main() runs what they say. */
+static void become(const char *how)
+{
+    char done[16];
+    snprintf(done, sizeof done, "%d", done_pipe);
+    execl("/proc/self/exe", "another", how, done, NULL);
+    _exit(1);
+}
+
+static void burn_as_another(void)
+{
+    become("burn");
+}
+
+static void burn_in_a_child_of_another(void)
+{
+    become("child");
+}
+
+static void another(const char *how, const char *done)
+{
+    char byte = 0;
+    if (strcmp(how, "burn") == 0)
+        burn_some();
+    else
+        burn_in_a_child();
+    if (write(atoi(done), &byte, 1) == 1)
+        pause();
+}
+
 /* A process without a ring below the one that trains, of which a worker is the parent or not. */
-static uint64_t beside(const char *role, uint64_t looks_after)
+static uint64_t beside(const char *role, void (*body)(void), uint64_t looks_after)
 {
     struct host_sample host;
     struct heard heard;
     struct subject subject;
     char text[96];
-    start(&subject, burn_some);
+    start(&subject, body);
     host_start(&host, &heard, getpid());
     host_sample_use(&host, 2 * SECOND); /* finds the child */
     if (role) {
@@ -210,13 +243,22 @@ static uint64_t beside(const char *role, uint64_t looks_after)
     return heard.own_cpu;
 }
 
-static void a_process_that_serves_no_loop_is_another_program(void **state)
+static void a_program_that_serves_no_loop_is_another_one(void **state)
 {
     (void)state;
-    assert_true(beside("main", SECOND) < 100000000);
-    assert_true(beside("worker", SECOND) >= 250000000);    /* it works for the worker */
-    assert_true(beside("main", SECOND / 10) >= 250000000); /* it may yet be one */
-    assert_true(beside(NULL, SECOND) >= 250000000);        /* nobody tells who trains */
+    assert_true(beside("main", burn_as_another, SECOND) < 100000000);
+    assert_true(beside("main", burn_in_a_child_of_another, SECOND) < 100000000);
+    assert_true(beside("worker", burn_as_another, SECOND) >= 250000000);    /* it works for it */
+    assert_true(beside("main", burn_as_another, SECOND / 10) >= 250000000); /* it may yet be one */
+    assert_true(beside(NULL, burn_as_another, SECOND) >= 250000000); /* nobody tells who trains */
+}
+
+/* A pool of processes, say, that makes batches. */
+static void a_fork_of_the_one_that_trains_serves_it(void **state)
+{
+    (void)state;
+    assert_true(beside("main", burn_some, SECOND) >= 250000000);
+    assert_true(beside("main", burn_in_a_child, SECOND) >= 250000000);
 }
 
 static void nothing_to_do(void)
@@ -288,13 +330,18 @@ static void the_end_of_a_process_is_told_once(void **state)
     host_sample_reset(&host);
 }
 
-int main(void)
+int main(int count, char **words)
 {
+    if (count == 3) {
+        another(words[1], words[2]);
+        return 1;
+    }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_a_process_uses_is_its_own_and_the_runs),
         cmocka_unit_test(cpu_time_of_processes_that_came_and_went_is_the_runs),
         cmocka_unit_test(a_child_that_was_seen_is_not_counted_again_when_it_is_reaped),
-        cmocka_unit_test(a_process_that_serves_no_loop_is_another_program),
+        cmocka_unit_test(a_program_that_serves_no_loop_is_another_one),
+        cmocka_unit_test(a_fork_of_the_one_that_trains_serves_it),
         cmocka_unit_test(what_a_process_tells_of_itself_makes_its_role),
         cmocka_unit_test(a_process_that_is_gone_still_says_what_it_was),
         cmocka_unit_test(the_end_of_a_process_is_told_once),
