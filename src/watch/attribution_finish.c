@@ -291,6 +291,7 @@ static stk_status processes_fill(const struct attribution *attribution, struct s
     static const char *const roles[] = {[PROCESS_UNKNOWN] = "unknown",
                                         [PROCESS_MAIN] = "main",
                                         [PROCESS_WORKER] = "worker",
+                                        [PROCESS_HELPER] = "helper",
                                         [PROCESS_LAUNCHER] = "launcher"};
     out->processes = memory_zero(attribution->process_count, sizeof *out->processes);
     if (!out->processes)

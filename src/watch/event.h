@@ -25,13 +25,14 @@ enum process_role {
     PROCESS_UNKNOWN, /* it has no hook: not Python, or `python -I` */
     PROCESS_MAIN,    /* runs a loop of its own: a rank */
     PROCESS_WORKER,  /* of a DataLoader */
+    PROCESS_HELPER,  /* the script's own: what it makes is the loop's, for all that can be seen */
     PROCESS_LAUNCHER /* torchrun and its kin: it starts ranks and does nothing else */
 };
 
 struct watch_process {
     uint32_t pid, parent;
     enum process_role role;
-    uint32_t main;       /* of a worker: the process whose loader it serves; else its own pid */
+    uint32_t main;       /* of a worker or helper: the process that it serves; else its own pid */
     int32_t worker;      /* its number, -1: none */
     int32_t rank, world; /* -1, 1: not distributed */
     const char *name;    /* "python train.py", no more than 120 characters */

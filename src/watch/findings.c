@@ -46,6 +46,8 @@ const struct summary_function *findings_function(const struct summary_cause *cau
 {
     int waits = cause == CAUSE_START || cause == CAUSE_COLLATE || cause == CAUSE_WORKERS;
     for (int i = 0; i < 3 && causes->functions[i].function; i++) {
+        if (causes->functions[i].ns < causes->ns / 10) /* what took the time has no name */
+            break;
         const char *file = causes->functions[i].file ? causes->functions[i].file : "";
         int library = strstr(file, "site-packages/") || strstr(file, "dist-packages/");
         if (!strstr(file, "/python3.") && strncmp(file, "python3.", 8) != 0 && file[0] != '<' &&

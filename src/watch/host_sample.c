@@ -185,6 +185,18 @@ static void add_unseen(struct host_sample *host, struct tree_process *process, u
         host->own_cpu += (grown - known) * proc_tick_ns();
 }
 
+/* A process that has nothing to say serves whoever started it. */
+static void find_main(struct host_sample *host, struct tree_process *process, uint64_t now)
+{
+    uint32_t main =
+        process->about.role == PROCESS_UNKNOWN ? process_tree_served(&host->tree, process, now) : 0;
+    if (!main)
+        return;
+    process->about.role = PROCESS_HELPER;
+    process->about.main = main;
+    tell_process(host, process, now);
+}
+
 static void use_process(struct host_sample *host, struct tree_process *process, uint64_t now)
 {
     struct watch_use use;
@@ -193,6 +205,7 @@ static void use_process(struct host_sample *host, struct tree_process *process, 
         end_process(host, process, now);
         return;
     }
+    find_main(host, process, now);
     if (!process_tree_beside(&host->tree, process, now))
         host->own_cpu += use.cpu_user_ns + use.cpu_system_ns;
     process->rss = use.rss_bytes;

@@ -77,15 +77,21 @@ static int loader_validates(const struct idle_split *split, uint32_t id)
     return loader && !loader->steps && split->main->rank->steps;
 }
 
-/* The last next() that began before a moment; NULL: there was none. */
-static const struct host_span *next_before(const struct idle_split *split, uint64_t moment)
+/* The last span of a kind that began before a moment, or had been forgotten; NULL: there was none.
+ */
+static const struct host_span *span_before(const struct time_list *list, uint64_t moment,
+                                           const struct host_span *dropped)
 {
-    const struct time_list *list = &split->main->spans[SPAN_NEXT];
     size_t at = time_list_from(list, moment + 1);
     if (at)
         return time_list_at(list, at - 1);
-    const struct host_span *dropped = &split->main->rank->next_dropped;
     return dropped->end ? dropped : NULL;
+}
+
+static const struct host_span *next_before(const struct idle_split *split, uint64_t moment)
+{
+    const struct process_line *main = split->main;
+    return span_before(&main->spans[SPAN_NEXT], moment, &main->rank->next_dropped);
 }
 
 static int moment_validates(const struct idle_split *split, const struct split_moment *moment)
@@ -353,21 +359,30 @@ static void device_split(struct idle_split *split, const struct split_moment *mo
         launch_split(split, moment);
 }
 
-/* Whether a moment lies between next() and the model that is given its batch: before the backward
- * pass; without one, anywhere between two next(). A run whose stacks show no module has a model
- * that is the user's own functions: they compute. */
+/* When the loop was handed the batch of a moment, by next(); without a loader that is known, when
+ * it began to make one itself, after a step. 0: never. *until: the same of the next one. */
+static uint64_t batch_begun(const struct idle_split *split, uint64_t moment, uint64_t *until)
+{
+    const struct rank_line *rank = split->main->rank;
+    int is_own = rank->steps && !rank->batches;
+    const struct time_list *list = &split->main->spans[is_own ? SPAN_OPTIMIZER : SPAN_NEXT];
+    const struct host_span *last =
+        span_before(list, moment, is_own ? &rank->step_dropped : &rank->next_dropped);
+    size_t at = time_list_from(list, moment + 1);
+    *until = at < list->count ? time_list_stretch(list, at)->start : UINT64_MAX;
+    return last && (!is_own || rank->modules) ? last->end : 0;
+}
+
+/* Whether a moment lies between a batch and the model that is given it: before the backward pass;
+ * without one, anywhere until the next batch. A loop that makes its batches itself must have shown
+ * a module: else its model may be functions of the user's, and they compute. */
 static int moment_before_model(const struct idle_split *split, const struct split_moment *moment)
 {
-    const struct host_span *next = next_before(split, moment->start);
-    if (!next || moment_in_model(moment))
-        return 0;
-    const struct time_list *nexts = &split->main->spans[SPAN_NEXT];
-    size_t at = time_list_from(nexts, moment->start + 1);
-    uint64_t until = at < nexts->count ? time_list_stretch(nexts, at)->start : UINT64_MAX;
-    if (until - next->end < LONG_GAP)
+    uint64_t until, begun = batch_begun(split, moment->start, &until);
+    if (!begun || moment_in_model(moment) || until - begun < LONG_GAP)
         return 0;
     const struct time_list *backwards = &split->main->spans[SPAN_BACKWARD];
-    size_t backward = time_list_from(backwards, next->end);
+    size_t backward = time_list_from(backwards, begun);
     if (backward == backwards->count || time_list_stretch(backwards, backward)->start >= until)
         return 1;
     return moment->start < time_list_stretch(backwards, backward)->start;
@@ -430,9 +445,31 @@ static void ahead_split(struct idle_split *split, struct split_moment *moment)
         split_give_all(split, &part, CAUSE_TRANSFORM, split->main, SIDE_OTHERS);
 }
 
+/* What the busiest of the script's own processes did: it ran, or other programs did instead. Where
+ * they wait for a disk, none does much. */
+struct helper_use {
+    double ran, contention;
+};
+
+static struct helper_use helper_use(const struct idle_split *split,
+                                    const struct split_moment *moment)
+{
+    struct process_use most = {0};
+    for (size_t i = 0; i < split->worker_count; i++) {
+        const struct process_line *helper = split->workers[i];
+        if (helper->facts.role != PROCESS_HELPER)
+            continue;
+        struct process_use use = process_use(helper, moment->start, moment->end);
+        most = use.ran + use.delay > most.ran + most.delay ? use : most;
+    }
+    double ran = most.ran < 1 ? most.ran : 1, delay = most.delay < 1 - ran ? most.delay : 1 - ran;
+    double foreign = delay > 0 ? delay * split_foreign(split, moment->start, moment->end, ran) : 0;
+    return (struct helper_use){ran + delay - foreign, foreign};
+}
+
 /* A loop that draws from no loader that is known makes its batches itself, in what it iterates over
- * or indexes, or takes them from a thread that does. What is left of the moment stays in *moment.
- */
+ * or indexes, or takes them from a thread or a process that does. What is left of the moment stays
+ * in *moment. */
 static void source_split(struct idle_split *split, struct split_moment *moment)
 {
     const struct process_line *main = split->main;
@@ -443,19 +480,27 @@ static void source_split(struct idle_split *split, struct split_moment *moment)
     double made = loop_in(split, moment, FRAME_SOURCE, FRAME_WAITS, &ran);
     double others = stack_others_ran(main, moment->start, moment->end, &mapped);
     struct host_use use = process_line_use(main, moment->start, moment->end);
-    double delay = use.delay < 1 - ran ? use.delay : 1 - ran;
+    double delay = use.delay < 1 - ran ? use.delay : 1 - ran, stood = 1 - ran - delay;
     double foreign = delay > 0 ? delay * split_foreign(split, moment->start, moment->end, ran) : 0;
-    others = others < 1 ? others : 1;
+    const struct helper_use helper = helper_use(split, moment);
     if (share_cut(moment, waited, &part)) {
-        const struct split_part parts[] = {{CAUSE_TRANSFORM, others, main, SIDE_OTHERS},
-                                           {CAUSE_FETCH, 1 - others, main, SIDE_STOOD}};
-        split_give(split, &part, parts, 2);
+        int is_thread = others > helper.ran;
+        double makes = is_thread ? others < 1 ? others : 1 : helper.ran;
+        double contention = is_thread ? 0 : helper.contention;
+        const struct split_part parts[] = {
+            {CAUSE_CONTENTION, contention, NULL, SIDE_ALL},
+            {CAUSE_TRANSFORM, makes, is_thread ? main : NULL, SIDE_OTHERS},
+            {CAUSE_FETCH, 1 - makes - contention, main, SIDE_STOOD}};
+        split_give(split, &part, parts, 3);
     }
     if (waited < 1 && share_cut(moment, made / (1 - waited), &part)) {
-        const struct split_part parts[] = {{CAUSE_CONTENTION, foreign, NULL, SIDE_ALL},
-                                           {CAUSE_TRANSFORM, ran + delay - foreign, main, SIDE_RAN},
-                                           {CAUSE_FETCH, 1 - ran - delay, main, SIDE_STOOD}};
-        split_give(split, &part, parts, 3);
+        double left = 1 - helper.ran - helper.contention;
+        const struct split_part parts[] = {
+            {CAUSE_CONTENTION, foreign + stood * helper.contention, NULL, SIDE_ALL},
+            {CAUSE_TRANSFORM, ran + delay - foreign, main, SIDE_RAN},
+            {CAUSE_TRANSFORM, stood * helper.ran, NULL, SIDE_ALL},
+            {CAUSE_FETCH, stood * left, main, SIDE_STOOD}};
+        split_give(split, &part, parts, 4);
     }
 }
 

@@ -26,7 +26,7 @@ enum split_device { SPLIT_COPY, SPLIT_TALK, SPLIT_COST, SPLIT_YIELD, SPLIT_AHEAD
 struct idle_split {
     /* to be set */
     struct process_line *main;
-    struct process_line *const *workers; /* those that serve it, ended ones too */
+    struct process_line *const *workers; /* and helpers: those that serve it, ended ones too */
     size_t worker_count;
     struct loader_facts *loaders;
     size_t loader_count;

@@ -110,13 +110,7 @@ static int fetch_is_slow(const struct idle_split *split, const struct host_span 
 
 /* --- fetching ----------------------------------------------------------------------------------*/
 
-/* What a process ran and would have run, by all its threads: libraries may decode in threads of
- * their own, and batches are sent by another one. May be more than 1. */
-struct process_use {
-    double ran, delay;
-};
-
-static struct process_use process_use(const struct process_line *line, uint64_t start, uint64_t end)
+struct process_use process_use(const struct process_line *line, uint64_t start, uint64_t end)
 {
     struct process_use sum = {0};
     double looked = 0;

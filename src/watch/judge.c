@@ -180,8 +180,8 @@ static stk_status workers_find(struct attribution *attribution, const struct pro
     *count = 0;
     for (size_t i = 0; i < attribution->process_count; i++) {
         struct process_line *other = attribution->processes[i];
-        if (other->facts.role == PROCESS_WORKER && other->facts.main == line->facts.pid &&
-            process_line_bytes(other))
+        int serves = other->facts.role == PROCESS_WORKER || other->facts.role == PROCESS_HELPER;
+        if (serves && other->facts.main == line->facts.pid && process_line_bytes(other))
             attribution->workers[(*count)++] = other;
     }
     return STK_OK;

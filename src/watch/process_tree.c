@@ -175,20 +175,43 @@ static int anyone_tells(const struct process_tree *tree)
     return 0;
 }
 
-int process_tree_beside(const struct process_tree *tree, struct tree_process *process, uint64_t now)
+/* Who tells, on the way up from a process; NULL: nobody does. *is_other: it runs another program,
+ * or something between the two does. */
+static const struct tree_process *teller_find(const struct process_tree *tree,
+                                              struct tree_process *process, uint64_t now,
+                                              int *is_other)
 {
-    int is_other = 0; /* it runs another program, or something between it and who tells does */
-    if (!anyone_tells(tree))
-        return 0;
+    *is_other = 0;
     for (int depth = 0; process && depth < DEPTH_MOST; depth++) {
         if (process->has_ring)
-            return is_other && process->about.role != PROCESS_WORKER;
+            return process;
         struct tree_process *parent = process_tree_find(tree, process->sample.stat.parent);
         if (now - process->found >= BESIDE_AFTER && !process_serves(process, parent))
-            is_other = 1;
+            *is_other = 1;
         process = parent;
     }
-    return is_other;
+    return NULL;
+}
+
+int process_tree_beside(const struct process_tree *tree, struct tree_process *process, uint64_t now)
+{
+    int is_other;
+    if (!anyone_tells(tree))
+        return 0;
+    const struct tree_process *teller = teller_find(tree, process, now, &is_other);
+    return is_other && !(teller && teller->about.role == PROCESS_WORKER);
+}
+
+uint32_t process_tree_served(const struct process_tree *tree, struct tree_process *process,
+                             uint64_t now)
+{
+    int is_other;
+    if (process->has_ring || now - process->found < BESIDE_AFTER)
+        return 0;
+    const struct tree_process *teller = teller_find(tree, process, now, &is_other);
+    int serves = teller && !is_other &&
+                 (teller->about.role == PROCESS_MAIN || teller->about.role == PROCESS_WORKER);
+    return serves ? teller->about.main : 0;
 }
 
 /* --- finding ---------------------------------------------------------------------------------- */

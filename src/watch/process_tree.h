@@ -58,6 +58,10 @@ void process_name(const char *cmdline, size_t len, char out[PROCESS_NAME]);
  * it. What it takes of the CPUs, others lack. */
 int process_tree_beside(const struct process_tree *tree, struct tree_process *process,
                         uint64_t now);
+/* The main process of the loop that a process without a ring serves, in a pool of the script's,
+ * say: it runs the same program. 0: none, or that cannot be told yet. */
+uint32_t process_tree_served(const struct process_tree *tree, struct tree_process *process,
+                             uint64_t now);
 
 /* Why a Python process has no hook: 'I', 'S' or 'E', the option that keeps it away; 0: none does.
  */

@@ -108,18 +108,20 @@ void process_line_sort(struct process_line *line)
             time_list_untangle(lists[i]);
 }
 
-/* The rules look back at the last next(). */
-static void next_remember(struct process_line *line, uint64_t before)
+/* The rules look back at the last next(), and the last step. */
+static void span_remember(const struct time_list *list, uint64_t before, struct host_span *out)
 {
-    const struct time_list *list = &line->spans[SPAN_NEXT];
     size_t at = time_list_after(list, before);
-    if (line->rank && at)
-        line->rank->next_dropped = *(struct host_span *)time_list_at(list, at - 1);
+    if (at)
+        *out = *(struct host_span *)time_list_at(list, at - 1);
 }
 
 void process_line_drop(struct process_line *line, uint64_t before)
 {
-    next_remember(line, before);
+    if (line->rank) {
+        span_remember(&line->spans[SPAN_NEXT], before, &line->rank->next_dropped);
+        span_remember(&line->spans[SPAN_OPTIMIZER], before, &line->rank->step_dropped);
+    }
     for (int i = 0; i < SPAN_KINDS; i++)
         time_list_drop(&line->spans[i], before);
     time_list_drop(&line->ahead, before);

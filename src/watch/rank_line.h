@@ -80,6 +80,7 @@ struct rank_line {
     uint64_t tail_to;    /* the gap that no kernel ends is judged up to here */
     uint32_t loop_thread;
     int loop_thread_sure, loop_seen;
+    int modules; /* its stacks show calls of torch's modules */
     /* the loop so far, in order of time */
     uint64_t first_iter, first_point, last_point;          /* 0: none */
     uint64_t first_next, last_next, first_step, last_step; /* ends */
@@ -91,7 +92,8 @@ struct rank_line {
     uint64_t judged_from, judged_to; /* 0: nothing yet */
     double busy;                     /* as rank_line_busy, with what is being judged */
     uint64_t needed_from;            /* what ended before is not needed any more; 0: nothing yet */
-    struct host_span next_dropped;   /* the last next() that was forgotten; end 0: none */
+    /* the last of those that were forgotten; end 0: none */
+    struct host_span next_dropped, step_dropped;
     struct account account;
     struct account rest_account; /* of the loop, while recording rested */
     uint64_t talk_ns, copy_ns, next_ns;

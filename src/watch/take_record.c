@@ -319,10 +319,13 @@ static stk_status sample_take(struct taking *taking, const struct record_sample 
         uint64_t cpu = sample->cpu == CPU_UNKNOWN ? 0 : sample->cpu;
         int worker = line->facts.role == PROCESS_WORKER;
         /* What comes before the loop is no part of the picture. */
+        struct call_frame frame = call_tree_find(&line->frames, sample->frame);
         if (worker || (line->rank && line->rank->loop_seen))
             call_tree_count(&taking->attribution->tree, worker ? CALL_WORKER : CALL_MAIN,
-                            call_tree_find(&line->frames, sample->frame).node, sample->weight,
+                            frame.node, sample->weight,
                             cpu < sample->weight ? cpu : sample->weight);
+        if (line->rank && (frame.flags & FRAME_MODULE))
+            line->rank->modules = 1;
     }
     return process_line_sample(line, sample, taking->err);
 }

@@ -183,6 +183,7 @@ def test_spans_follow_one_another(watched):
         assert before <= after
 
 
+@pytest.mark.alone
 def test_a_loop_that_goes_on_as_before_runs_next_to_nothing_of_the_hook(watched):
     """1,600 batches, backward passes and steps; one batch of 16 is looked at."""
     done = watched.train(

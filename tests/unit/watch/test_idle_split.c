@@ -429,8 +429,7 @@ static void a_loop_that_takes_from_a_thread_that_reads_ahead_waits_in_its_queue(
  * own function, where a GPU computes or it stands itself. */
 enum { MODULE = 1, STEP, SOURCE, UNDER, TORCH, UNDER_TORCH, QUEUE };
 
-static const struct summary_rank *source_story(struct story **out, uint32_t frame, double cpu,
-                                               int with_gpu)
+static void frames_tell(struct story *story)
 {
     static const struct told_frame frames[] = {
         {MODULE, 0, 0, "<module>", "train.py", 90},
@@ -441,9 +440,14 @@ static const struct summary_rank *source_story(struct story **out, uint32_t fram
         {UNDER_TORCH, TORCH, FRAME_IS_SOURCE, "layers", "train.py", 30},
         {QUEUE, MODULE, 0, "Queue.get", "python3.11/queue.py", 171},
     };
-    struct story *story = *out = story_begin();
     for (size_t i = 0; i < sizeof frames / sizeof frames[0]; i++)
         story_tell_frame(story, MAIN, &frames[i]);
+}
+
+static struct story *source_tell(uint32_t frame, double cpu, int with_gpu)
+{
+    struct story *story = story_begin();
+    frames_tell(story);
     for (uint64_t i = 0; i < STEPS; i++) {
         uint64_t at = i * PERIOD;
         for (uint64_t k = 0; k < 3; k++)
@@ -454,7 +458,14 @@ static const struct summary_rank *source_story(struct story **out, uint32_t fram
         story_mark(story, MARK_STEP, at + PERIOD, 0, 0);
     }
     story_mark(story, MARK_STEP, 0, 0, 0); /* the first: here judging begins */
-    return story_end(story);
+    return story;
+}
+
+static const struct summary_rank *source_story(struct story **out, uint32_t frame, double cpu,
+                                               int with_gpu)
+{
+    *out = source_tell(frame, cpu, with_gpu);
+    return story_end(*out);
 }
 
 static void what_a_loop_iterates_over_makes_its_batches(void **state)
@@ -471,6 +482,59 @@ static void what_a_loop_iterates_over_makes_its_batches(void **state)
         assert_string_equal(rank->causes[CAUSE_TRANSFORM].functions[0].function, "decode");
         story_free(story);
         expect(source_story(&story, QUEUE, 0, with_gpu), CAUSE_FETCH, STEPS * WAIT);
+        story_free(story);
+    }
+}
+
+/* As much of a wait for a process of the script's own is its work as that runs. */
+static void expect_helped(uint32_t frame, double ran)
+{
+    struct story *story;
+    for (int with_gpu = 0; with_gpu < 2; with_gpu++) {
+        story = source_tell(frame, 0, with_gpu);
+        for (uint32_t i = 0; i < 3; i++) {
+            story_process(story, WORKER + i, PROCESS_HELPER, -1);
+            story_use(story, WORKER + i, 0, STEPS * PERIOD, i == 1 ? ran : 0.1);
+        }
+        const struct summary_rank *rank = story_end(story);
+        uint64_t made = (uint64_t)((double)(STEPS * WAIT) * ran);
+        expect(rank, CAUSE_TRANSFORM, made);
+        expect(rank, CAUSE_FETCH, STEPS * WAIT - made);
+        assert_null(rank->causes[CAUSE_TRANSFORM].functions[0].function);
+        story_free(story);
+    }
+}
+
+static void a_pool_of_processes_makes_what_the_loop_waits_for(void **state)
+{
+    (void)state;
+    expect_helped(QUEUE, 1);
+    expect_helped(SOURCE, 1);
+    expect_helped(QUEUE, 0.5);
+    expect_helped(SOURCE, 0.25);
+}
+
+static void without_a_gpu_what_runs_before_the_model_makes_the_batch(void **state)
+{
+    (void)state;
+    const uint32_t models[] = {TORCH, STEP};
+    for (int is_own = 0; is_own < 2; is_own++) { /* a module, or functions of the script's own */
+        struct story *story = story_begin();
+        frames_tell(story);
+        for (uint64_t i = 0; i < STEPS; i++) {
+            uint64_t at = i * PERIOD;
+            story_sample(story, MAIN, at, at + 20 * MS, STEP, 1);
+            story_sample(story, MAIN, at + 20 * MS, at + WAIT, models[is_own], 1);
+            SPAN(story, .pid = MAIN, .what = SPAN_BACKWARD, .start = at + WAIT,
+                 .end = at + WAIT + 5 * MS);
+            SPAN(story, .pid = MAIN, .what = SPAN_OPTIMIZER, .start = at + WAIT + 5 * MS,
+                 .end = at + PERIOD);
+            story_mark(story, MARK_STEP, at + PERIOD, 0, 0);
+        }
+        story_mark(story, MARK_STEP, 0, 0, 0); /* the first: here judging begins */
+        const struct summary_rank *rank = story_end(story);
+        expect(rank, CAUSE_TRANSFORM, is_own ? 0 : (STEPS - 1) * 20 * MS);
+        assert_int_equal(rank->idle_ns, rank->causes[CAUSE_TRANSFORM].ns);
         story_free(story);
     }
 }
@@ -527,6 +591,8 @@ int main(void)
         cmocka_unit_test(a_rank_that_stands_still_in_backward_waits_for_another),
         cmocka_unit_test(a_loop_that_takes_from_a_thread_that_reads_ahead_waits_in_its_queue),
         cmocka_unit_test(what_a_loop_iterates_over_makes_its_batches),
+        cmocka_unit_test(a_pool_of_processes_makes_what_the_loop_waits_for),
+        cmocka_unit_test(without_a_gpu_what_runs_before_the_model_makes_the_batch),
         cmocka_unit_test(what_is_iterated_over_under_torch_is_the_models),
         cmocka_unit_test(a_loop_that_draws_from_a_loader_computes_in_generators_of_its_own),
     };

@@ -49,7 +49,7 @@ TESTING void story_process(struct story *story, uint32_t pid, enum process_role 
     struct watch_process process = {.pid = pid,
                                     .parent = 1,
                                     .role = role,
-                                    .main = role == PROCESS_WORKER ? MAIN : pid,
+                                    .main = role == PROCESS_MAIN ? pid : MAIN,
                                     .worker = worker,
                                     .rank = -1,
                                     .world = 1,
@@ -203,6 +203,17 @@ TESTING void story_thread(struct story *story, uint32_t pid, uint64_t start, uin
                                             .start = BEGUN + start,
                                             .end = BEGUN + end,
                                             .thread = &thread});
+}
+
+/* All threads of a process. */
+TESTING void story_use(struct story *story, uint32_t pid, uint64_t start, uint64_t end, double cpu)
+{
+    struct watch_use use = {.cpu_user_ns = (uint64_t)((double)(end - start) * cpu)};
+    story_take(story, &(struct watch_event){.type = EVENT_USE,
+                                            .pid = pid,
+                                            .start = BEGUN + start,
+                                            .end = BEGUN + end,
+                                            .use = &use});
 }
 
 /* CPUs in use: by the watched processes, by others. */
