@@ -15,7 +15,13 @@ struct nvml_utilization {
 struct nvml_memory {
     unsigned long long total, free, used;
 };
-static_assert(sizeof(struct nvml_utilization) == 8 && sizeof(struct nvml_memory) == 24,
+struct nvml_process { /* nvmlProcessInfo_v2_t */
+    unsigned pid;
+    unsigned long long memory;
+    unsigned gpu_instance, compute_instance;
+};
+static_assert(sizeof(struct nvml_utilization) == 8 && sizeof(struct nvml_memory) == 24 &&
+                  sizeof(struct nvml_process) == 24,
               "NVML's ABI");
 
 /* Written once, under `once`. */
@@ -39,6 +45,7 @@ static struct {
     int (*name)(struct nvml_device *device, char *out, unsigned cap);
     int (*uuid)(struct nvml_device *device, char *out, unsigned cap);
     int (*driver)(char *out, unsigned cap);
+    int (*processes)(struct nvml_device *device, unsigned *count, struct nvml_process *out);
 } nvml = {.once = PTHREAD_ONCE_INIT};
 
 static void load_more(void)
@@ -54,6 +61,7 @@ static void load_more(void)
         {"nvmlDeviceGetName", &nvml.name},
         {"nvmlDeviceGetUUID", &nvml.uuid},
         {"nvmlSystemGetDriverVersion", &nvml.driver},
+        {"nvmlDeviceGetComputeRunningProcesses_v2", &nvml.processes},
     };
     for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++)
         if (gpu_library_function(GPU_NVML, wanted[i].name, wanted[i].function, NULL))
@@ -173,6 +181,19 @@ uint64_t nvml_pcie(uint32_t index, enum nvml_way way)
     if (!device || !nvml.pcie || nvml.pcie(device, way, &kib))
         return 0;
     return (uint64_t)kib * 1024;
+}
+
+size_t nvml_processes(uint32_t index, uint32_t pids[NVML_PROCESSES])
+{
+    struct nvml_device *device = device_at(index);
+    struct nvml_process list[NVML_PROCESSES];
+    unsigned count = NVML_PROCESSES;
+    if (!device || !nvml.processes || nvml.processes(device, &count, list) ||
+        count > NVML_PROCESSES)
+        return 0;
+    for (unsigned i = 0; i < count; i++)
+        pids[i] = list[i].pid;
+    return count;
 }
 
 static int text_of(uint32_t index, int (*get)(struct nvml_device *, char *, unsigned), char *out,

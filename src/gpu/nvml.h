@@ -5,6 +5,7 @@
 #define GPU_NVML_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "stoker/device.h"
 
@@ -20,6 +21,10 @@ STK_CHECK stk_status nvml_look(uint32_t index, struct stk_device_sample *out, ui
 enum nvml_way { NVML_FROM_DEVICE, NVML_TO_DEVICE };
 /* Bytes a second over PCIe, as NVML counts them in the 20 ms that this takes; 0: not told. */
 uint64_t nvml_pcie(uint32_t index, enum nvml_way way);
+/* Processes that have a context on the device, and how many; 0: none, or not told (also
+ * where there are more). They are the machine's numbers: in a container /proc has others. */
+#define NVML_PROCESSES 64
+size_t nvml_processes(uint32_t index, uint32_t pids[NVML_PROCESSES]);
 /* Texts; 0 and "" where they are not told. */
 int nvml_name(uint32_t index, char *out, size_t cap);
 int nvml_uuid(uint32_t index, char *out, size_t cap);

@@ -69,12 +69,15 @@ int device_sample_take(struct device_sample *sample, uint32_t device, struct wat
         .memory_used_bytes = told(about.memory_used),
         .memory_total_bytes = told(about.memory_total),
         .busy_percent = (uint32_t)told(about.busy),
+        .busy_untold = about.busy == STK_DEVICE_UNKNOWN,
         .power_mw = (uint32_t)told(about.power),
         .clock_mhz = (uint32_t)told(about.clock),
         .temperature_c = (uint32_t)told(about.temperature),
         .throttle = throttle,
         .pcie_in_bytes_s = sample->pcie_in[device],
         .pcie_out_bytes_s = sample->pcie_out[device],
+        .pids = sample->pids,
+        .pid_count = nvml_processes(sample->index[device], sample->pids),
     };
     return 1;
 }

@@ -7,6 +7,7 @@
 #ifndef WATCH_EVENT_H
 #define WATCH_EVENT_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "watch/record.h"
@@ -65,9 +66,12 @@ struct watch_device {
     uint32_t device;
     uint64_t memory_used_bytes, memory_total_bytes;
     uint32_t busy_percent; /* as NVML samples it */
+    int busy_untold;       /* it does not, as of a device that is shared out in parts */
     uint32_t power_mw, clock_mhz, temperature_c;
     uint64_t throttle; /* reasons, NVML's bits */
     uint64_t pcie_in_bytes_s, pcie_out_bytes_s;
+    const uint32_t *pids; /* of processes that have a context on it, as far as NVML tells */
+    size_t pid_count;
 };
 
 struct watch_event {

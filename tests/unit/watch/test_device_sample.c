@@ -24,6 +24,31 @@ static void a_device_tells_what_nvml_tells(void **state)
     assert_int_equal(device.pcie_out_bytes_s, 1000 * 1024);
 }
 
+static void a_device_tells_whose_processes_it_serves(void **state)
+{
+    struct device_sample sample;
+    struct watch_device device;
+    char path[] = "/tmp/fake_nvml_XXXXXX";
+    (void)state;
+    NEEDS_SIMULATION();
+    int fd = mkstemp(path);
+    assert_true(fd >= 0 && dprintf(fd, "1 41\n0 40\n1 42\n") > 0);
+    close(fd);
+    setenv("FAKE_NVML_PROCESSES", path, 1);
+    setenv("FAKE_NVML_BUSY", "3,-1", 1);
+    device_sample_open(&sample, NULL);
+    assert_int_equal(sample.count, 2);
+    assert_true(device_sample_take(&sample, 0, &device));
+    assert_true(device.pid_count == 1 && device.pids[0] == 40);
+    assert_true(device.busy_percent == 3 && !device.busy_untold);
+    assert_true(device_sample_take(&sample, 1, &device));
+    assert_true(device.pid_count == 2 && device.pids[0] == 41 && device.pids[1] == 42);
+    assert_true(device.busy_percent == 0 && device.busy_untold);
+    unsetenv("FAKE_NVML_BUSY");
+    unsetenv("FAKE_NVML_PROCESSES");
+    unlink(path);
+}
+
 static uint32_t seen(const char *visible)
 {
     struct device_sample sample;
@@ -49,6 +74,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_device_tells_what_nvml_tells),
+        cmocka_unit_test(a_device_tells_whose_processes_it_serves),
         cmocka_unit_test(only_devices_that_the_command_sees_are_watched),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
