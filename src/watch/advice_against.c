@@ -83,7 +83,8 @@ static int not_faster_device(const struct findings *findings, char *why, size_t 
 static int not_pin_memory(const struct findings *findings, char *why, size_t room)
 {
     double share = part(findings, findings->seconds[CAUSE_COPY]);
-    if (!findings->gpu || share > LITTLE || !findings->loader || findings->loader->pin_memory == 1)
+    if (findings->summary->mode != WATCH_GPU || share > LITTLE || !findings->loader ||
+        findings->loader->pin_memory == 1)
         return 0;
     words_put(why, room, "copies are waited for %s of the time", word_percent(share).text);
     return 1;
@@ -101,7 +102,8 @@ static int not_prefetch(const struct findings *findings, char *why, size_t room)
 static int not_compile(const struct findings *findings, char *why, size_t room)
 {
     double share = part(findings, findings->seconds[CAUSE_LAUNCH]);
-    if (!findings->gpu || share > LITTLE || part(findings, findings->compute) > 0.6)
+    if (findings->summary->mode != WATCH_GPU || share > LITTLE ||
+        part(findings, findings->compute) > 0.6)
         return 0;
     words_put(why, room, "the GPU waits for launches %s of the time", word_percent(share).text);
     return 1;

@@ -25,6 +25,10 @@ stk_status attribution_new(struct attribution **out, const struct attribution_op
     attribution->now.busy = attribution->now.samples_s = -1;
     attribution->now.waits = "";
     series_bins_init(&attribution->series, options->begun);
+    for (int i = 0; i < DEVICES_MOST; i++) {
+        series_bins_init(&attribution->devices[i].series, options->begun);
+        attribution->devices[i].busy = -1;
+    }
     stk_status status = call_tree_init(&attribution->tree, err);
     if (status) {
         attribution_free(attribution);
@@ -58,6 +62,8 @@ void attribution_free(struct attribution *attribution)
     memory_free(attribution->workers);
     call_tree_reset(&attribution->tree);
     series_bins_reset(&attribution->series);
+    for (int i = 0; i < DEVICES_MOST; i++)
+        series_bins_reset(&attribution->devices[i].series);
     excerpt_reset(&attribution->excerpt);
     time_list_reset(&attribution->machine);
     memory_free(attribution);
@@ -65,13 +71,22 @@ void attribution_free(struct attribution *attribution)
 
 /* --- tables ------------------------------------------------------------------------------------*/
 
-struct process_line *attribution_process(struct attribution *attribution, uint32_t pid)
+/* NULL: it is not of the run, as far as is known. */
+static struct process_line *process_find(struct attribution *attribution, uint32_t pid)
 {
     if (attribution->last_found && attribution->last_found->facts.pid == pid)
         return attribution->last_found;
     for (size_t i = attribution->process_count; i-- > 0;)
         if (attribution->processes[i]->facts.pid == pid)
             return attribution->last_found = attribution->processes[i];
+    return NULL;
+}
+
+struct process_line *attribution_process(struct attribution *attribution, uint32_t pid)
+{
+    struct process_line *known = process_find(attribution, pid);
+    if (known)
+        return known;
     if (attribution->process_count == attribution->process_cap) {
         size_t cap = attribution->process_cap ? attribution->process_cap * 2 : 16;
         void *grown = memory_grow(attribution->processes, cap * sizeof *attribution->processes);
@@ -235,25 +250,44 @@ static stk_status machine_take(struct attribution *attribution, const struct wat
     return status;
 }
 
+static void users_take(struct attribution *attribution, const struct watch_device *device,
+                       uint64_t time)
+{
+    for (size_t i = 0; i < device->pid_count; i++) {
+        struct process_line *line = process_find(attribution, device->pids[i]);
+        if (!line)
+            continue;
+        line->devices |= 1u << device->device;
+        if (!line->device_from || time < line->device_from)
+            line->device_from = time;
+        line->device_to = time > line->device_to ? time : line->device_to;
+    }
+}
+
 static stk_status device_take(struct attribution *attribution, const struct watch_event *event,
                               struct stk_error *err)
 {
     const struct watch_device *device = event->device;
-    attribution->device_sums.looks++;
-    attribution->device_sums.busy_percent += device->busy_percent;
-    attribution->device_sums.throttle |= device->throttle;
+    if (device->device >= DEVICES_MOST)
+        return STK_OK;
+    struct series_bins *series = &attribution->devices[device->device].series;
+    users_take(attribution, device, event->end);
+    attribution->devices[device->device].busy =
+        device->busy_untold ? -1 : device->busy_percent / 100.0;
+    attribution->throttle |= device->throttle;
     attribution->now.gpu_memory_bytes = device->memory_used_bytes;
     const struct {
         enum summary_series which;
         double value;
     } values[] = {{SERIES_GPU_MEMORY, (double)device->memory_used_bytes},
                   {SERIES_GPU_POWER, device->power_mw / 1000.0},
-                  {SERIES_GPU_CLOCK, device->clock_mhz},
-                  {SERIES_GPU_NVML, device->busy_percent / 100.0}};
+                  {SERIES_GPU_CLOCK, device->clock_mhz}};
     stk_status status = STK_OK;
     for (size_t i = 0; !status && i < sizeof values / sizeof values[0]; i++)
+        status = series_value(series, values[i].which, event->end, values[i].value, err);
+    if (!status && !device->busy_untold)
         status =
-            series_value(&attribution->series, values[i].which, event->end, values[i].value, err);
+            series_value(series, SERIES_GPU_NVML, event->end, device->busy_percent / 100.0, err);
     return status;
 }
 

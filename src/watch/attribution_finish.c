@@ -76,12 +76,17 @@ static void steps_fill(const struct attribution *attribution, const struct proce
     out->step_p95_ns = durations_at(lengths, 0.95);
 }
 
-/* NVML's samples say how busy it was; the loop says what it waited for. */
-static void sampled_scale(const struct attribution *attribution, struct summary_rank *out)
+/* By NVML's samples, where they stand in for kernels; < 0: they do not. */
+static double sampled_busy(const struct attribution *attribution, const struct process_line *line)
 {
-    double busy = attribution->device_sums.looks ? (double)attribution->device_sums.busy_percent /
-                                                       100 / (double)attribution->device_sums.looks
-                                                 : 0;
+    if (!line_is_rank(line) || !device_use_unrecorded(line))
+        return -1;
+    return device_use_busy(attribution, line, line->rank->judged_from, line->rank->judged_to);
+}
+
+/* The samples say how busy it was; the loop says what it waited for. */
+static void sampled_scale(double busy, struct summary_rank *out)
+{
     uint64_t judged = out->end - out->start - out->excluded_ns, told = 0;
     uint64_t idle = (uint64_t)((double)judged * (busy < 1 ? 1 - busy : 0));
     double scale = out->idle_ns > idle ? (double)idle / (double)out->idle_ns : 1;
@@ -125,8 +130,15 @@ static stk_status worker_cpu_move(struct attribution *attribution, struct proces
     return status;
 }
 
+static uint32_t device_first(const struct process_line *line)
+{
+    if (line->rank->device_known || !line->devices)
+        return line->rank->device;
+    return (uint32_t)__builtin_ctz(line->devices);
+}
+
 static stk_status rank_fill(struct attribution *attribution, struct process_line *line,
-                            enum watch_mode mode, struct summary_rank *out, struct stk_error *err)
+                            struct summary_rank *out, struct stk_error *err)
 {
     struct rank_line *rank = line->rank;
     struct account *account = &rank->account;
@@ -137,7 +149,7 @@ static stk_status rank_fill(struct attribution *attribution, struct process_line
         status = worker_cpu_move(attribution, line, err);
     *out = (struct summary_rank){.rank = line->facts.rank,
                                  .pid = line->facts.pid,
-                                 .device = rank->device,
+                                 .device = device_first(line),
                                  .start = rank->judged_from - begun,
                                  .end = rank->judged_to - begun,
                                  .communication_ns = rank->talk_ns,
@@ -157,8 +169,9 @@ static stk_status rank_fill(struct attribution *attribution, struct process_line
             status = account_functions(account, (uint32_t)i, &attribution->tree,
                                        out->causes[i].functions, err);
     }
-    if (mode == WATCH_SAMPLED)
-        sampled_scale(attribution, out);
+    double busy = sampled_busy(attribution, line);
+    if (busy >= 0)
+        sampled_scale(busy, out);
     rested_scale(rank, counts, out);
     out->compute_ns = out->busy_ns = out->end - out->start - out->excluded_ns - out->idle_ns;
     steps_fill(attribution, line, out);
@@ -172,10 +185,10 @@ static enum watch_mode mode_find(const struct attribution *attribution)
         const struct process_line *line = attribution->processes[i];
         if (!line->rank || line->facts.role == PROCESS_WORKER)
             continue;
-        enum watch_mode own = line->rank->kernels  ? WATCH_GPU
-                              : line->rank->absent ? WATCH_SAMPLED
-                              : line_is_rank(line) ? WATCH_CPU
-                                                   : WATCH_NOTHING;
+        enum watch_mode own = line->rank->kernels                    ? WATCH_GPU
+                              : sampled_busy(attribution, line) >= 0 ? WATCH_SAMPLED
+                              : line_is_rank(line)                   ? WATCH_CPU
+                                                                     : WATCH_NOTHING;
         mode = own > mode ? own : mode;
     }
     return mode;
@@ -211,7 +224,7 @@ static stk_status ranks_fill(struct attribution *attribution, struct summary *ou
         status = fail_memory(err, count * sizeof *out->ranks);
     for (size_t i = 0; !status && i < count; i++) {
         out->rank_count = i + 1;
-        status = rank_fill(attribution, lines[i], out->mode, &out->ranks[i], err);
+        status = rank_fill(attribution, lines[i], &out->ranks[i], err);
     }
     memory_free(lines);
     return status;
@@ -347,6 +360,7 @@ static void reasons_say(struct attribution *attribution)
 static void notices_say(struct attribution *attribution)
 {
     uint64_t profiled = 0, compiled = 0, set_up = 0, rested = 0, whole = 0;
+    int sampled = 0;
     for (size_t i = 0; i < attribution->process_count; i++) {
         const struct process_line *line = attribution->processes[i];
         if (!line_is_rank(line))
@@ -356,6 +370,7 @@ static void notices_say(struct attribution *attribution)
         set_up += line->rank->account.ns[ACCOUNT_SET_UP];
         rested += line->rank->rested_ns;
         whole += line->rank->judged_to - line->rank->judged_from;
+        sampled |= sampled_busy(attribution, line) >= 0;
         if (line->rank->kernels && !line->hooked)
             attribution_say(attribution->notices,
                             "Python's side of process %u was not seen: what its GPU waited for is "
@@ -374,6 +389,10 @@ static void notices_say(struct attribution *attribution)
             "launched that recording all of them would slow the script down. A step is taken "
             "to have kept it as busy afterwards; --every-kernel records it.",
             (double)(whole - rested) / 1e9, 100 * (1 - (double)rested / (double)whole));
+    if (sampled)
+        attribution_say(attribution->notices,
+                        "NVML's samples stand in for kernels, which were not recorded: they say "
+                        "how busy the GPU was at most.");
     if (compiled)
         attribution_say(attribution->notices, "%.1f s of torch.compile are not judged.",
                         (double)compiled / 1e9);
@@ -412,6 +431,8 @@ static stk_status all_judge(struct attribution *attribution, uint64_t *end, stru
     }
     if (!status)
         status = attribution_told(attribution, err);
+    if (!status)
+        status = device_use_judge(attribution, err);
     for (size_t i = 0; i < attribution->process_count; i++)
         process_line_sort(attribution->processes[i]);
     time_list_untangle(&attribution->machine);
@@ -448,6 +469,8 @@ stk_status attribution_finish(struct attribution *attribution, struct summary *o
     if (!status)
         status = call_tree_summary(&attribution->tree, CALL_WORKER, &out->worker_tree, err);
     if (!status)
+        status = device_use_series(attribution, err);
+    if (!status)
         status = series_summary(&attribution->series, out->rank_count, out, err);
     if (!status)
         status = excerpt_summary(&attribution->excerpt, attribution->options.begun, end, out, err);
@@ -455,7 +478,7 @@ stk_status attribution_finish(struct attribution *attribution, struct summary *o
         return status;
     shares_fill(attribution, out);
     out->sampled_hz = attribution->sampled_hz;
-    out->throttle = attribution->device_sums.throttle;
+    out->throttle = attribution->throttle;
     out->records = attribution->records;
     out->lost = attribution->lost[LOST_RING] + attribution->lost[LOST_CUPTI];
     sentences_move(attribution->unreliable, out->unreliable);

@@ -1,10 +1,12 @@
 /* attribution_state.h -- what attribution keeps, for the files that it is made of: attribution.c
- * takes events, loop_points.c follows the loops, judge.c settles, attribution_finish.c sums up.
+ * takes events, loop_points.c follows the loops, device_use.c finds the devices, judge.c settles,
+ * attribution_finish.c sums up.
  * Owns: see attribution.h.   Threads: one.   Errors: see there.   Not here: the contract. */
 #ifndef WATCH_ATTRIBUTION_STATE_H
 #define WATCH_ATTRIBUTION_STATE_H
 
 #include "watch/attribution.h"
+#include "watch/device_sample.h"
 #include "watch/excerpt.h"
 #include "watch/gap_list.h"
 #include "watch/idle_split.h"
@@ -33,9 +35,10 @@ struct attribution {
         uint64_t rss;
     } machine_sums;
     struct {
-        uint64_t looks, busy_percent, memory; /* of NVML; memory is the last */
-        uint64_t throttle;
-    } device_sums;
+        struct series_bins series; /* of what NVML says of it */
+        double busy;               /* as it said last; < 0: it did not */
+    } devices[DEVICES_MOST];       /* by the command's numbers */
+    uint64_t throttle;             /* of all that was said */
     uint64_t lost[LOST_KINDS];
     char *unreliable[SUMMARY_REASONS], *notices[SUMMARY_REASONS];
     double sampled_hz;
@@ -52,6 +55,8 @@ struct attribution {
 
 /* NULL: no memory. */
 struct process_line *attribution_process(struct attribution *attribution, uint32_t pid);
+/* The process runs a loop, or has a GPU. NULL: no memory. */
+struct rank_line *attribution_rank(struct attribution *attribution, struct process_line *line);
 struct loader_facts *attribution_loader(struct attribution *attribution, uint32_t main,
                                         uint32_t id);
 /* The first failure in a callback, with its words. */
@@ -83,5 +88,20 @@ STK_CHECK stk_status judge_now(struct attribution *attribution, uint64_t upto,
                                struct stk_error *err);
 /* When the rank's training was over. */
 uint64_t judge_end(const struct process_line *line);
+
+/* --- device_use.c ------------------------------------------------------------------------------
+ */
+/* Whether a process uses a device whose kernels nobody recorded: NVML's samples stand in. */
+int device_use_unrecorded(const struct process_line *line);
+/* How busy its devices were, by the samples: those that NVML names it on or, where it does not, as
+ * in a container, the busiest, as many as there are such processes. < 0: NVML did not say. */
+double device_use_busy(const struct attribution *attribution, const struct process_line *line,
+                       uint64_t start, uint64_t end);
+/* The same of all such processes, as NVML said last. */
+double device_use_now(const struct attribution *attribution);
+/* Where neither kernels nor a loop were seen, such a process is judged while it has a device. */
+STK_CHECK stk_status device_use_judge(struct attribution *attribution, struct stk_error *err);
+/* What NVML said of the devices that the run uses becomes part of its series. */
+STK_CHECK stk_status device_use_series(struct attribution *attribution, struct stk_error *err);
 
 #endif

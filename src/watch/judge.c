@@ -460,8 +460,8 @@ stk_status judge_now(struct attribution *attribution, uint64_t upto, struct stk_
         idle += account.ns[i];
     judged -= account.ns[ACCOUNT_RESTED] < judged ? account.ns[ACCOUNT_RESTED] : judged;
     if (judged || !account.ns[ACCOUNT_RESTED]) { /* else it is as it was before the rest */
-        attribution->now.busy =
-            judged && any->rank->kernels ? 1 - (double)idle / (double)judged : -1;
+        attribution->now.busy = judged && any->rank->kernels ? 1 - (double)idle / (double)judged
+                                                             : device_use_now(attribution);
         attribution->now.waits =
             idle ? cause_words(slot_cause(attribution, any, slot_most(account.ns))) : "";
     }

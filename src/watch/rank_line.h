@@ -73,11 +73,12 @@ struct rank_line {
     struct time_list queues, points;
     uint64_t kernels, copy_count, copied_bytes, pageable_bytes, graph_kernels;
     uint32_t device;
-    int device_known, absent;
-    uint64_t yielded_at; /* not 0: it has yielded and not come back */
-    uint64_t rested_at;  /* the same for a rest */
-    uint64_t rested_ns;  /* of rests, as far as they are judged */
-    uint64_t tail_to;    /* the gap that no kernel ends is judged up to here */
+    int device_known, recorded; /* recorded: if it had kernels, they would be here */
+    uint64_t absent_at;         /* not 0: they could not be recorded from there on */
+    uint64_t yielded_at;        /* not 0: it has yielded and not come back */
+    uint64_t rested_at;         /* the same for a rest */
+    uint64_t rested_ns;         /* of rests, as far as they are judged */
+    uint64_t tail_to;           /* the gap that no kernel ends is judged up to here */
     uint32_t loop_thread;
     int loop_thread_sure, loop_seen;
     int modules; /* its stacks show calls of torch's modules */
@@ -110,7 +111,9 @@ struct rank_line {
 struct process_line {
     struct watch_process facts;
     char name[128];
-    int ended, hooked; /* hooked: it tells of itself */
+    int ended, hooked;               /* hooked: it tells of itself */
+    uint32_t devices;                /* that NVML names it on, a bit each */
+    uint64_t device_from, device_to; /* it had some, as far as is told; 0: it had none */
     struct time_list spans[SPAN_KINDS];
     struct time_list ahead; /* next() of other threads, for the loop to take from a queue */
     struct time_list samples, others; /* of the loop's thread, of all other threads */

@@ -211,9 +211,10 @@ enum mark_what {
     MARK_STEP = 1,  /* after optimizer.step(); a: number of the optimizer */
     MARK_EPOCH = 2, /* a loader began an epoch; a: loader, b: its number */
     MARK_EPOCH_END = 3,
-    MARK_BATCH = 4,  /* a: loader, b: samples of the batch that was just handed out */
-    MARK_END = 5,    /* the script is over: exit, exception */
-    MARK_SAMPLED = 6 /* a: rate asked for, b: rate that was reached, in mHz */
+    MARK_BATCH = 4,   /* a: loader, b: samples of the batch that was just handed out */
+    MARK_END = 5,     /* the script is over: exit, exception */
+    MARK_SAMPLED = 6, /* a: rate asked for, b: rate that was reached, in mHz */
+    MARK_CUDA = 7     /* torch has set CUDA up: the script uses it */
 };
 struct record_mark {
     struct record head;

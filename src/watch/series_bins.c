@@ -4,6 +4,7 @@
 
 #include "base/fail.h"
 #include "base/memory.h"
+#include "watch/time_list.h"
 
 void series_bins_init(struct series_bins *series, uint64_t begun)
 {
@@ -77,6 +78,34 @@ stk_status series_value(struct series_bins *series, enum summary_series which, u
     series->sums[which][bin] += value;
     series->counts[which][bin]++;
     return STK_OK;
+}
+
+double series_mean(const struct series_bins *series, enum summary_series which, uint64_t start,
+                   uint64_t end)
+{
+    double sum = 0, weight = 0;
+    for (size_t i = 0; series->counts[which] && i < series->used; i++) {
+        uint64_t from = series->begun + i * series->bin_ns;
+        double part = (double)stretch_overlap(from, from + series->bin_ns, start, end);
+        if (!series->counts[which][i])
+            continue;
+        sum += part * series->sums[which][i] / series->counts[which][i];
+        weight += part;
+    }
+    return weight > 0 ? sum / weight : -1;
+}
+
+stk_status series_add(struct series_bins *series, const struct series_bins *other,
+                      struct stk_error *err)
+{
+    stk_status status = STK_OK;
+    for (int k = 0; k < SERIES_COUNT; k++)
+        for (size_t i = 0; !status && other->counts[k] && i < other->used; i++)
+            if (other->counts[k][i])
+                status =
+                    series_value(series, (enum summary_series)k, other->begun + i * other->bin_ns,
+                                 other->sums[k][i] / other->counts[k][i], err);
+    return status;
 }
 
 /* A bin without a value is as the one before: values come less often than the shortest bins. */

@@ -25,6 +25,12 @@ STK_CHECK stk_status series_spread(struct series_bins *series, enum summary_seri
 /* A value at a moment; a bin is the mean of its values. */
 STK_CHECK stk_status series_value(struct series_bins *series, enum summary_series which,
                                   uint64_t time, double value, struct stk_error *err);
+/* The mean of a series' values in [start, end); < 0: there is none. */
+double series_mean(const struct series_bins *series, enum summary_series which, uint64_t start,
+                   uint64_t end);
+/* Adds all values of another run of bins that began at the same moment. */
+STK_CHECK stk_status series_add(struct series_bins *series, const struct series_bins *other,
+                                struct stk_error *err);
 /* What was spread becomes an amount a second; `ranks` share those that are shares of time. */
 STK_CHECK stk_status series_summary(const struct series_bins *series, size_t ranks,
                                     struct summary *out, struct stk_error *err);

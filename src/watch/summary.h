@@ -13,7 +13,7 @@
 enum watch_mode {
     WATCH_NOTHING, /* neither steps nor a GPU were seen */
     WATCH_CPU,     /* no GPU: "busy" is the compute step of the main thread */
-    WATCH_SAMPLED, /* a GPU without CUPTI: NVML's samples */
+    WATCH_SAMPLED, /* a GPU whose kernels were not recorded: NVML's samples */
     WATCH_GPU      /* every kernel was recorded */
 };
 

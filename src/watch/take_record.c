@@ -24,10 +24,8 @@ static void busy_told(void *user, uint64_t start, uint64_t end)
         attribution->told_status = status;
 }
 
-/* The process runs a loop, or has a GPU. NULL: no memory. */
-static struct rank_line *rank_make(struct taking *taking)
+struct rank_line *attribution_rank(struct attribution *attribution, struct process_line *line)
 {
-    struct process_line *line = taking->line;
     if (line->rank)
         return line->rank;
     line->rank = memory_zero(1, sizeof *line->rank);
@@ -35,10 +33,15 @@ static struct rank_line *rank_make(struct taking *taking)
         return NULL;
     line->rank->loader_now = UINT32_MAX;
     line->rank->loop_thread = line->facts.pid;
-    line->rank->compute.origin = taking->attribution->options.begun;
+    line->rank->compute.origin = attribution->options.begun;
     line->rank->compute.busy = busy_told;
-    line->rank->compute.user = taking->attribution;
+    line->rank->compute.user = attribution;
     return line->rank;
+}
+
+static struct rank_line *rank_make(struct taking *taking)
+{
+    return attribution_rank(taking->attribution, taking->line);
 }
 
 static stk_status picture_add(struct taking *taking, enum excerpt_kind kind, uint32_t number,
@@ -145,6 +148,8 @@ static stk_status gpu_take(struct taking *taking, const struct record_gpu *gpu)
         rank->yielded_at = gpu->time;
     if (gpu->state == GPU_RESTS)
         rank->rested_at = gpu->time;
+    if (gpu->state == GPU_RECORDS)
+        rank->recorded = 1;
     if (gpu->state == GPU_ABSENT) {
         if (rank->kernels)
             attribution_say(attribution->unreliable,
@@ -153,7 +158,7 @@ static stk_status gpu_take(struct taking *taking, const struct record_gpu *gpu)
         else
             attribution_say(attribution->notices, "The GPU's kernels were not recorded: %.*s",
                             (int)gpu->len, gpu->text);
-        rank->absent = 1;
+        rank->absent_at = gpu->time;
     }
     return status;
 }
@@ -262,6 +267,11 @@ static stk_status mark_take(struct taking *taking, const struct record_mark *mar
                                 [MARK_BATCH] = POINT_BATCH};
     if (mark->what == MARK_SAMPLED) {
         taking->attribution->sampled_hz = (double)mark->b / 1000;
+        return STK_OK;
+    }
+    if (mark->what == MARK_CUDA) {
+        taking->line->device_from =
+            taking->line->device_from ? taking->line->device_from : mark->time;
         return STK_OK;
     }
     if (mark->what < MARK_STEP || mark->what > MARK_BATCH ||

@@ -67,6 +67,14 @@ static const char *subject(const struct findings *findings)
     return findings->gpu ? "GPU busy" : "The training step computes";
 }
 
+/* Behind its percentage. */
+static const char *of_what(const struct findings *findings)
+{
+    if (findings->summary->mode == WATCH_SAMPLED)
+        return ", by NVML's samples";
+    return findings->gpu ? "" : " of the time";
+}
+
 #define LITTLE 0.1 /* of the idle time: no answer, where most of it is not known */
 
 /* The greatest cause, of those that say something. */
@@ -287,7 +295,7 @@ static void find_words(struct verdict *out, const struct findings *findings)
     words_put(out->words, sizeof out->words,
               "%s %s%s. It waited %s%s. That is %s of the waiting "
               "and %s of the time.",
-              subject(findings), word_percent(busy).text, findings->gpu ? "" : " of the time",
+              subject(findings), word_percent(busy).text, of_what(findings),
               meanings[out->cause].waited, place,
               word_percent(findings->idle > 0 ? seconds / findings->idle : 0).text,
               word_percent(seconds / findings->judged).text);
@@ -316,7 +324,7 @@ static void find_compute(struct verdict *out, const struct findings *findings)
     out->gain_bound = findings->compute > 0 ? findings->judged / findings->compute : 1;
     words_put(out->words, sizeof out->words,
               "%s %s%s. It is bound by computing, as it should be: input keeps up.",
-              subject(findings), word_percent(busy).text, findings->gpu ? "" : " of the time");
+              subject(findings), word_percent(busy).text, of_what(findings));
     if (!findings->loader && !findings->gpu)
         words_put(out->why, sizeof out->why,
                   "No loader was seen. What the loop does to make its batches counts as computing, "

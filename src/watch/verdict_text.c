@@ -111,8 +111,11 @@ static void add_chart(struct text *text, const struct findings *findings)
     int told[CAUSE_COUNT] = {0};
     double rest = 0;
     add_chart_head(text, findings);
-    add_bar(text, findings->gpu ? "GPU computes" : "compute", findings->compute / findings->judged,
-            "");
+    add_bar(text,
+            findings->summary->mode == WATCH_SAMPLED ? "GPU busy (sampled)"
+            : findings->gpu                          ? "GPU computes"
+                                                     : "compute",
+            findings->compute / findings->judged, "");
     for (;;) {
         int most = -1;
         struct summary_cause cause;

@@ -108,6 +108,10 @@ stk_status environment_make(char ***out, const struct run_folder *folder, char *
                  injected);
     else if (library)
         variables.added[2] = variable_make(INJECTION, library, "");
+    else
+        snprintf(notice, notice_cap,
+                 "No folder was found that libraries may be run from, so what a GPU did could not "
+                 "be recorded: set TMPDIR to one.");
     if (!variables.added[0] || !variables.added[1] ||
         (library && !notice[0] && !variables.added[2]))
         status = fail_memory(err, 0);

@@ -10,7 +10,7 @@
 #include "watch/run_folder.h"
 
 /* A copy of this process's environment with what the hook and the library need. *notice: a sentence
- * when a variable was already the user's, else "". To give to memory_free, *out alone: the
+ * where CUDA will not load the library, else "". To give to memory_free, *out alone: the
  * variables lie behind the list. */
 STK_CHECK stk_status environment_make(char ***out, const struct run_folder *folder, char *notice,
                                       size_t notice_cap, struct stk_error *err);

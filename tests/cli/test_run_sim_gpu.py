@@ -52,22 +52,22 @@ def train(step, steps=150):
 """
 
 
-def watch(tmp_path, text, *options):
-    """The run file; under "told", what the script printed."""
+def watch(tmp_path, text, *options, prelude=PRELUDE, **environment):
+    """The run file; under "told", what the script printed, and what the command did."""
     script = tmp_path / "script.py"
-    script.write_text(PRELUDE + textwrap.dedent(text))
+    script.write_text(prelude + textwrap.dedent(text))
     out = tmp_path / "run.json"
     done = subprocess.run(
         [BINARY, "run", "--json", out, *options, "--", sys.executable, script],
         capture_output=True,
         text=True,
         timeout=60,
-        env=dict(os.environ, STOKER_TEST_CUPTI=str(CUPTI)),
+        env=dict(os.environ, STOKER_TEST_CUPTI=str(CUPTI), **environment),
     )
     assert done.returncode == 0, done.stderr
     run = json.loads(out.read_text())
     print(done.stderr, json.dumps(run["ranks"][0]["busy"]), done.stdout)
-    return run | {"told": json.loads(done.stdout.splitlines()[-1])}
+    return run | {"told": json.loads(done.stdout.splitlines()[-1]), "words": done.stderr}
 
 
 def first(run):
@@ -229,3 +229,52 @@ def test_a_thread_that_runs_is_sampled_less_often_than_one_that_waits(tmp_path):
         step = f"train(lambda batch: {what}(0.03), 190)\n"
         rates[what] = watch(tmp_path / what, step)["watching"]["stacks_hz"]
     assert rates["burn"] <= 50 < 80 < rates["time.sleep"], rates
+
+
+NOT_RECORDED = """
+import json, os, sys, time
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+users = open(os.environ["FAKE_NVML_PROCESSES"], "a")
+time.sleep(1)  # until it has a device
+for number, (batch,) in enumerate(DataLoader(TensorDataset(torch.randn(3200, 4)), batch_size=32)):
+    if number == 0:
+        print(USER, file=users, flush=True)
+    time.sleep(0.03)
+    optimizer.step()
+print(json.dumps({"injected": os.environ["CUDA_INJECTION64_PATH"]}))
+"""
+
+
+def watch_samples(tmp_path, user):
+    """Of three devices two are busy, as a simulated NVML says. Another profiler's library is in the
+    place of ours."""
+    run = watch(
+        tmp_path,
+        NOT_RECORDED.replace("USER", user),
+        prelude="",
+        LD_LIBRARY_PATH=str(BINARY.parent / "sim_cuda"),
+        FAKE_NVML_BUSY="0,90,40",
+        FAKE_NVML_PROCESSES=str(tmp_path / "users"),
+        CUDA_INJECTION64_PATH="/opt/other.so",
+    )
+    assert run["told"]["injected"] == "/opt/other.so"
+    assert any("/opt/other.so" in sentence for sentence in run["notices"]), run["notices"]
+    return run
+
+
+def test_nvml_stands_in_where_another_library_is_injected(tmp_path):
+    run = watch_samples(tmp_path, "2, os.getpid()")
+    assert run["mode"] == "sampled" and run["ranks"][0]["device"] == 2
+    assert run["ranks"][0]["busy"]["compute"] == pytest.approx(0.4, abs=0.001)
+    assert run["verdict"]["words"].startswith("GPU busy 40 %, by NVML's samples.")
+    assert any("NVML" in sentence for sentence in run["notices"]), run["notices"]
+
+
+def test_a_training_on_the_cpu_is_none_of_the_gpu_that_others_use(tmp_path):
+    run = watch_samples(tmp_path, "1, 1")
+    assert run["mode"] == "cpu" and run["ranks"][0]["busy"]["compute"] > 0.9
+    assert "GPU busy" not in run["words"]

@@ -135,6 +135,14 @@ def test_no_thread_of_ours_is_there_when_the_script_forks(watched):
     assert done.stdout == f"{[1] * 10}\n" and done.stderr == ""
 
 
+def test_a_script_that_sets_cuda_up_tells_so(watched):
+    for works in (True, False):
+        watched.begin({"stack_hz": 100, "replay": None, "until_s": None})
+        script = f"import torch; torch.cuda._initialized = {works}; torch.cuda._lazy_init()"
+        watched.python("-c", script, check=works, CUDA_VISIBLE_DEVICES="")
+        assert len(watched.read().marks("MARK_CUDA")) == works
+
+
 def test_tensorflow_is_said_not_to_be_looked_into(watched):
     (watched.work / "tensorflow.py").write_text("")
     watched.python("-c", "import tensorflow")

@@ -450,9 +450,13 @@ def patch_cuda(module):
         def _lazy_init(*arguments):
             if vars(module).get("_lazy_init") is wrapper[0]:
                 module._lazy_init = original  # once is enough
-            if listens():
+            told = listens()
+            if told:
                 stacks.start()
-            return original(*arguments)
+            result = original(*arguments)
+            if told:  # it did not raise: there is a device, and the script uses it
+                recording.mark(rings.MARK_CUDA)
+            return result
 
         return _lazy_init
 

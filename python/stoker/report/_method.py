@@ -13,9 +13,10 @@ MODES = {
     "first part of the run: all of them there, and none later, for that would have slowed the "
     "script down. A step is taken to have kept it as busy later as there; what the loop waited "
     "for was seen all the time.",
-    "sampled": "CUPTI was not there, so that kernels were not recorded. Busy is what NVML samples "
-    "a few times a second: a kernel of any size makes the GPU busy for a whole sample, and short "
-    "gaps are not seen. Busy is thus the most that it can have been.",
+    "sampled": "The GPU's kernels were not recorded; the notes say why. Busy is what NVML samples "
+    "a few times a second, of the devices that the run uses: a kernel of any size makes the GPU "
+    "busy for a whole sample, and short gaps are not seen. Busy is thus the most that it can have "
+    "been.",
     "cpu": "No GPU was seen. Busy is the compute step: what the main thread did between one batch "
     "and the call for the next, less what went to other causes.",
     "nothing": "Neither a GPU nor training steps were seen. Only the figures of the host stand.",

@@ -304,25 +304,12 @@ static void lost_records_make_a_run_unreliable(void **state)
     }
 }
 
-static void gpu_tell(struct story *story, enum gpu_state what, uint64_t time, const char *text)
-{
-    size_t len = strlen(text), size = (sizeof(struct record_gpu) + len + 7) / 8 * 8;
-    struct record_gpu *gpu = calloc(1, size);
-    gpu->head = (struct record){RECORD_GPU, 0, (uint32_t)size};
-    gpu->time = BEGUN + time;
-    gpu->state = what;
-    gpu->len = (uint32_t)len;
-    memcpy(gpu->text, text, len);
-    story_record(story, MAIN, gpu->time, gpu->time, gpu);
-    free(gpu);
-}
-
 /* Kernels at 0 to 100 ms and from 300 ms on; the script's profiler had CUPTI in between. */
 static const struct summary_rank *yield_story(struct story *story, int handed_over)
 {
     SPAN(story, .pid = MAIN, .what = SPAN_ITER, .start = 0, .end = 0);
-    gpu_tell(story, GPU_YIELDS, 100 * MS, "");
-    gpu_tell(story, GPU_RECORDS, 300 * MS, "13.0");
+    story_gpu(story, GPU_YIELDS, 100 * MS, "");
+    story_gpu(story, GPU_RECORDS, 300 * MS, "13.0");
     for (uint64_t i = 0; i < 40; i++) {
         uint64_t at = i * 10 * MS;
         if (handed_over || at < 100 * MS || at >= 300 * MS)
@@ -350,9 +337,9 @@ static const struct summary_rank *rest_story(struct story *story, int rests)
     for (uint64_t i = 0; i < 400; i++) {
         uint64_t at = i * 10 * MS;
         if (rests && i % 100 == 25)
-            gpu_tell(story, GPU_RESTS, at, "");
+            story_gpu(story, GPU_RESTS, at, "");
         if (rests && i && i % 100 == 0)
-            gpu_tell(story, GPU_RECORDS, at, "");
+            story_gpu(story, GPU_RECORDS, at, "");
         SPAN(story, .pid = MAIN, .what = SPAN_NEXT, .start = at, .end = at + 4 * MS);
         if (!rests || i % 100 < 25)
             story_kernel(story, at + 4 * MS, at + 10 * MS, 0);
@@ -400,7 +387,7 @@ static void what_the_loop_waits_for_in_a_rest_is_known(void **state)
     for (uint64_t i = 0; i < 400; i++) {
         uint64_t waits = i < 100 ? MS : 4 * MS;
         if (i == 100)
-            gpu_tell(story, GPU_RESTS, at, "");
+            story_gpu(story, GPU_RESTS, at, "");
         SPAN(story, .pid = MAIN, .what = SPAN_NEXT, .start = at, .end = at + waits);
         at += waits + 9 * MS;
         if (i < 100)
@@ -433,7 +420,7 @@ static void a_long_rest_is_settled_as_it_goes(void **state)
     for (uint64_t i = 0; i < steps; i++) {
         uint64_t at = i * 10 * MS;
         if (i == 100)
-            gpu_tell(story, GPU_RESTS, at, "");
+            story_gpu(story, GPU_RESTS, at, "");
         SPAN(story, .pid = MAIN, .what = SPAN_NEXT, .start = at, .end = at + 4 * MS);
         if (i < 100)
             story_kernel(story, at + 5 * MS, at + 10 * MS, 0);
@@ -461,7 +448,7 @@ static void a_rest_that_does_not_end_is_taken_to_be_like_the_rest(void **state)
         if (i < 50)
             story_kernel(story, at + 4 * MS, at + 10 * MS, 0);
         if (i == 50)
-            gpu_tell(story, GPU_RESTS, at, "");
+            story_gpu(story, GPU_RESTS, at, "");
         story_mark(story, MARK_STEP, at + 10 * MS, 0, 0);
     }
     const struct summary_rank *rank = story_end(story);
@@ -494,31 +481,6 @@ static void kernels_that_come_late_are_taken_off_the_gaps(void **state)
     for (uint64_t i = 0; i < 1000; i++) /* a kernel each millisecond, after all */
         story_kernel(story, i * MS, i * MS + 100 * US, 0);
     assert_int_equal(story_end(story)->compute_ns, 10 * 10 * MS + 900 * 100 * US);
-    story_free(story);
-}
-
-static void a_gpu_without_cupti_is_judged_by_samples(void **state)
-{
-    (void)state;
-    struct story *story = random_begin();
-    gpu_tell(story, GPU_ABSENT, 0, "there is no libcupti.");
-    SPAN(story, .pid = MAIN, .what = SPAN_ITER, .start = 0, .end = 0);
-    for (uint64_t i = 0; i < 10; i++) {
-        SPAN(story, .pid = MAIN, .what = SPAN_NEXT, .start = i * 100 * MS,
-             .end = i * 100 * MS + 20 * MS, .batch = i);
-        story_mark(story, MARK_STEP, i * 100 * MS + 100 * MS, 0, 0);
-        struct watch_device device = {.busy_percent = 60};
-        story_take(story, &(struct watch_event){.type = EVENT_DEVICE,
-                                                .start = BEGUN + i * 100 * MS,
-                                                .end = BEGUN + i * 100 * MS,
-                                                .device = &device});
-    }
-    const struct summary_rank *rank = story_end(story);
-    assert_int_equal(story->summary.mode, WATCH_SAMPLED);
-    assert_int_equal(rank->idle_ns, 400 * MS);
-    assert_int_equal(rank->causes[CAUSE_COLLATE].ns, 200 * MS);
-    assert_int_equal(rank->causes[CAUSE_OTHER].ns, 200 * MS);
-    assert_non_null(strstr(story->summary.notices[0], "there is no libcupti."));
     story_free(story);
 }
 
@@ -687,7 +649,6 @@ int main(void)
         cmocka_unit_test(a_rest_that_does_not_end_is_taken_to_be_like_the_rest),
         cmocka_unit_test(kernels_that_the_profiler_hands_over_are_judged),
         cmocka_unit_test(kernels_that_come_late_are_taken_off_the_gaps),
-        cmocka_unit_test(a_gpu_without_cupti_is_judged_by_samples),
         cmocka_unit_test(a_gpu_without_a_hook_is_judged_by_its_records),
         cmocka_unit_test(nothing_at_all_is_said_to_be_nothing),
         cmocka_unit_test(what_came_before_training_is_not_judged),

@@ -166,6 +166,20 @@ static void an_injected_library_of_the_user_is_left_and_named(void **state)
     run_folder_close(folder);
 }
 
+static void a_library_that_cannot_be_run_from_anywhere_is_told(void **state)
+{
+    const struct run_file files[] = {{NULL, NULL, 0}};
+    struct run_folder *folder;
+    char **environment, notice[512];
+    (void)state;
+    assert_int_equal(run_folder_open(&folder, files, &err), STK_OK);
+    assert_int_equal(environment_make(&environment, folder, notice, sizeof notice, &err), STK_OK);
+    assert_null(variable(environment, "CUDA_INJECTION64_PATH"));
+    assert_non_null(strstr(notice, "set TMPDIR"));
+    memory_free(environment);
+    run_folder_close(folder);
+}
+
 static void options_tell_the_hook_what_to_do(void **state)
 {
     struct stk_watch_options options = {0};
@@ -231,6 +245,7 @@ int main(void)
         cmocka_unit_test(a_place_that_cannot_be_used_is_passed_by),
         cmocka_unit_test(the_command_gets_three_variables_and_keeps_its_own),
         cmocka_unit_test(an_injected_library_of_the_user_is_left_and_named),
+        cmocka_unit_test(a_library_that_cannot_be_run_from_anywhere_is_told),
         cmocka_unit_test(options_tell_the_hook_what_to_do),
         cmocka_unit_test(a_run_without_loaders_cannot_be_replayed),
         cmocka_unit_test(no_memory_leaves_nothing),

@@ -42,6 +42,24 @@ static void the_first_line_is_the_answer(void **state)
     memory_free(text);
 }
 
+static void samples_that_stand_in_for_kernels_are_called_so(void **state)
+{
+    struct made made;
+    struct verdict verdict;
+    (void)state;
+    slow_transform(&made);
+    made.loader.pin_memory = 0;
+    made.summary.mode = WATCH_SAMPLED;
+    char *text = words_of(&made, &verdict);
+    assert_non_null(strstr(text, "GPU busy 41 %, by NVML's samples. It waited for input"));
+    assert_non_null(strstr(text, "GPU busy (sampled)"));
+    assert_string_equal(verdict.sure, "low");
+    /* Of launches and copies nothing is known. */
+    for (size_t i = 0; i < verdict.against_count; i++)
+        assert_null(strstr("cuda-graphs pin-memory", verdict.against[i].rule));
+    memory_free(text);
+}
+
 static void lines_have_80_columns_at_most_but_for_code(void **state)
 {
     (void)state;
@@ -330,6 +348,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_first_line_is_the_answer),
+        cmocka_unit_test(samples_that_stand_in_for_kernels_are_called_so),
         cmocka_unit_test(lines_have_80_columns_at_most_but_for_code),
         cmocka_unit_test(the_bars_are_the_causes_in_their_order),
         cmocka_unit_test(each_cause_has_its_bound_and_its_words),

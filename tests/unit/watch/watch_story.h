@@ -97,6 +97,19 @@ TESTING void story_sync(struct story *story, uint64_t start, uint64_t end)
     story_record(story, MAIN, sync.start, sync.end, &sync);
 }
 
+TESTING void story_gpu(struct story *story, enum gpu_state what, uint64_t time, const char *text)
+{
+    size_t len = strlen(text), size = (sizeof(struct record_gpu) + len + 7) / 8 * 8;
+    struct record_gpu *gpu = calloc(1, size);
+    gpu->head = (struct record){RECORD_GPU, 0, (uint32_t)size};
+    gpu->time = BEGUN + time;
+    gpu->state = what;
+    gpu->len = (uint32_t)len;
+    memcpy(gpu->text, text, len);
+    story_record(story, MAIN, gpu->time, gpu->time, gpu);
+    free(gpu);
+}
+
 /* cpu: RAN(share of it that the thread ran); 0: not told. */
 #define RAN(share) (1 + (unsigned)((share)*SPAN_CPU_WHOLE))
 struct told_span {
@@ -233,6 +246,18 @@ TESTING void story_machine(struct story *story, uint64_t start, uint64_t end, do
 TESTING void story_settle(struct story *story, uint64_t upto)
 {
     assert_int_equal(attribution_settle(story->attribution, BEGUN + upto, NULL), STK_OK);
+}
+
+/* What NVML says of a device; pid 0: nobody uses it. */
+TESTING void story_device(struct story *story, uint64_t time, uint32_t device, uint32_t busy,
+                          uint32_t pid)
+{
+    struct watch_device about = {
+        .device = device, .busy_percent = busy, .pids = &pid, .pid_count = pid != 0};
+    story_take(story, &(struct watch_event){.type = EVENT_DEVICE,
+                                            .start = BEGUN + time,
+                                            .end = BEGUN + time,
+                                            .device = &about});
 }
 
 /* The only rank; its sums must be right whatever happened. */
