@@ -102,7 +102,7 @@ static int not_prefetch(const struct findings *findings, char *why, size_t room)
 static int not_compile(const struct findings *findings, char *why, size_t room)
 {
     double share = part(findings, findings->seconds[CAUSE_LAUNCH]);
-    if (findings->summary->mode != WATCH_GPU || share > LITTLE ||
+    if (findings->summary->mode != WATCH_GPU || findings->loop_unseen || share > LITTLE ||
         part(findings, findings->compute) > 0.6)
         return 0;
     words_put(why, room, "the GPU waits for launches %s of the time", word_percent(share).text);

@@ -644,6 +644,13 @@ struct choice {
     int measured;
 };
 
+/* Rests on figures of the host and of the GPU alone. */
+static int needs_no_loop(const struct rule *rule)
+{
+    return rule->evidence == find_throttle || rule->evidence == find_neighbour ||
+           rule->evidence == find_memory || rule->evidence == find_slow_rank;
+}
+
 /* Amdahl's law on the judged time. What was measured bounds what is estimated. */
 static struct choice weigh(const struct rule *rule, const struct findings *findings, double seconds)
 {
@@ -668,6 +675,8 @@ size_t advice_find(const struct summary *summary, struct advice *out, size_t roo
         return 0;
     findings_make(&findings, summary, FINDINGS_SLOWEST);
     for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
+        if (findings.loop_unseen && !needs_no_loop(&rules[i]))
+            continue;
         double seconds = rules[i].evidence
                              ? rules[i].evidence(&findings)
                              : when_worth(&findings, findings.seconds[rules[i].cause]);

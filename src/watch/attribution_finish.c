@@ -159,7 +159,8 @@ static stk_status rank_fill(struct attribution *attribution, struct process_line
                                  .copies = rank->copy_count,
                                  .copied_bytes = rank->copied_bytes,
                                  .pageable_bytes = rank->pageable_bytes,
-                                 .graph_kernels = rank->graph_kernels};
+                                 .graph_kernels = rank->graph_kernels,
+                                 .loop_unseen = !line->loop_told};
     out->idle_ns = account_idle(account);
     out->excluded_ns =
         account->ns[ACCOUNT_PROFILED] + account->ns[ACCOUNT_COMPILED] + account->ns[ACCOUNT_SET_UP];

@@ -229,6 +229,9 @@ void findings_make(struct findings *out, const struct summary *summary, enum fin
     out->loader = find_loader(out);
     out->gpu = summary->mode == WATCH_GPU || summary->mode == WATCH_SAMPLED;
     out->ranks = summary->rank_count ? (double)summary->rank_count : 1;
+    out->loop_unseen = summary->rank_count > 0;
+    for (size_t i = 0; i < summary->rank_count; i++)
+        out->loop_unseen &= summary->ranks[i].loop_unseen;
     for (size_t i = 0; i < summary->rank_count; i++)
         if (out->slowest < 0 || (size_t)out->slowest == i)
             add_rank(out, &summary->ranks[i]);

@@ -13,6 +13,7 @@ struct findings {
                     that rank alone: what it saves, all save */
     const struct summary_loader *loader; /* the one that was waited for most; NULL: none was seen */
     int gpu;                             /* a GPU is what waits, not the compute step */
+    int loop_unseen;                     /* of no rank is known what its loop does */
     double judged, compute, idle;        /* seconds, of all ranks together */
     double seconds[CAUSE_COUNT];         /* of idle */
     double input;                        /* all of input/... */

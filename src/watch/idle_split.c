@@ -301,11 +301,29 @@ static struct own_code own_code(const struct idle_split *split, const struct spl
     return trained ? (struct own_code){CAUSE_SYNC, CAUSE_SYNC} : input;
 }
 
+/* Nothing is known of the loop: another framework's, or one without the hook. Its threads may wait
+ * for the device without holding anything up. */
+static void unknown_split(struct idle_split *split, const struct split_moment *moment,
+                          const struct host_use *use)
+{
+    double contention = use->delay;
+    if (contention > 0)
+        contention *= split_foreign(split, moment->start, moment->end, use->cpu);
+    contention = contention < 1 ? contention : 1;
+    const struct split_part parts[] = {{CAUSE_CONTENTION, contention, NULL, SIDE_ALL},
+                                       {CAUSE_OTHER, 1 - contention, split->main, SIDE_ALL}};
+    split_give(split, moment, parts, sizeof parts / sizeof parts[0]);
+}
+
 /* With a GPU, and nothing of the loader, of a copy or of another rank goes on. */
 static void launch_split(struct idle_split *split, const struct split_moment *moment)
 {
     const struct process_line *main = split->main;
     struct host_use use = process_line_use(main, moment->start, moment->end);
+    if (!main->loop_told) {
+        unknown_split(split, moment, &use);
+        return;
+    }
     if (moment->start >= split->set_up.start && moment->end <= split->set_up.end) {
         split_give_all(split, moment, ACCOUNT_SET_UP, NULL, SIDE_ALL);
         return;
@@ -320,7 +338,7 @@ static void launch_split(struct idle_split *split, const struct split_moment *mo
         use.delay > 0 ? use.delay * split_foreign(split, moment->start, moment->end, use.cpu) : 0;
     contention = contention < left ? contention : left;
     left -= contention;
-    uint32_t rest = split->in_sync ? CAUSE_SYNC : main->hooked ? CAUSE_LAUNCH : CAUSE_OTHER;
+    uint32_t rest = split->in_sync ? CAUSE_SYNC : CAUSE_LAUNCH;
     double stood = use.known && !split->in_sync ? main_stood(split, moment, &use) : 0;
     stood = stood < 0.1 ? 0 : stood < left ? stood : left;
     if (stood > 0) {

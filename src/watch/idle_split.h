@@ -8,7 +8,8 @@
  * is known makes its batches in what it iterates over or indexes, or takes them from a queue. Then,
  * with a GPU: copies to it, other ranks, the user's own code (before the model it is input, after a
  * step it logs), others on the CPU, the end of a synchronisation, other threads of Python, and what
- * is left is Python that launches. Without a GPU: other ranks, the user's own code between next()
+ * is left is Python that launches; of a loop that is not known nothing but others on the CPU is
+ * told. Without a GPU: other ranks, the user's own code between next()
  * and the model, others on the CPU; what is left computes. */
 #ifndef WATCH_IDLE_SPLIT_H
 #define WATCH_IDLE_SPLIT_H

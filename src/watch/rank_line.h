@@ -112,6 +112,7 @@ struct process_line {
     struct watch_process facts;
     char name[128];
     int ended, hooked;               /* hooked: it tells of itself */
+    int loop_told;                   /* also of its loop, or of torch at work */
     uint32_t devices;                /* that NVML names it on, a bit each */
     uint64_t device_from, device_to; /* it had some, as far as is told; 0: it had none */
     struct time_list spans[SPAN_KINDS];

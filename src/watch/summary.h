@@ -48,6 +48,8 @@ struct summary_rank {
     uint64_t kernels, copies, copied_bytes, pageable_bytes, graph_kernels;
     struct summary_epoch *epochs;
     size_t epoch_count;
+    int loop_unseen; /* neither a loader nor torch told of it: only the GPU and the host are known
+                      */
 };
 
 struct summary_gap {

@@ -259,6 +259,15 @@ static stk_status span_take(struct taking *taking, const struct record_span *spa
     return status ? status : span_draw(taking, span);
 }
 
+/* Spans are of torch or of a loader; so are marks, but for those of the hook itself. */
+static int tells_of_loop(const struct record *record)
+{
+    if (record->type != RECORD_MARK)
+        return record->type == RECORD_SPAN;
+    uint32_t what = ((const struct record_mark *)(const void *)record)->what;
+    return what != MARK_END && what != MARK_SAMPLED;
+}
+
 static stk_status mark_take(struct taking *taking, const struct record_mark *mark)
 {
     static const int whats[] = {[MARK_STEP] = POINT_STEP,
@@ -348,6 +357,7 @@ stk_status take_record(struct attribution *attribution, const struct watch_event
     if (!taking.line)
         return fail_memory(err, sizeof *taking.line);
     taking.line->hooked |= record->type >= RECORD_PROCESS && record->type != RECORD_NOTICE;
+    taking.line->loop_told |= tells_of_loop(record);
     switch (record->type) {
     case RECORD_NAME:
         return kernel_names_add(&taking.line->kernels, (const void *)record, err);

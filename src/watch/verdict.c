@@ -306,6 +306,19 @@ static void find_words(struct verdict *out, const struct findings *findings)
     }
 }
 
+static const char unseen[] =
+    "The script's loop was not seen: it is not one of PyTorch or of Stoker, or Python's hook was "
+    "not loaded. How busy the GPU was and the figures of the host are all that is told.";
+
+static void find_unseen(struct verdict *out, const struct findings *findings)
+{
+    out->bound = BOUND_UNKNOWN;
+    out->cause = CAUSE_OTHER;
+    words_put(out->words, sizeof out->words, "%s %s%s. What it waited for is not known. %s",
+              subject(findings), word_percent(findings->compute / findings->judged).text,
+              of_what(findings), unseen);
+}
+
 static void find_gain(struct verdict *out, const struct findings *findings)
 {
     const struct summary_what_if *what_if = findings->summary->what_if;
@@ -325,7 +338,9 @@ static void find_compute(struct verdict *out, const struct findings *findings)
     words_put(out->words, sizeof out->words,
               "%s %s%s. It is bound by computing, as it should be: input keeps up.",
               subject(findings), word_percent(busy).text, of_what(findings));
-    if (!findings->loader && !findings->gpu)
+    if (findings->loop_unseen)
+        words_put(out->why, sizeof out->why, "%s", unseen);
+    else if (!findings->loader && !findings->gpu)
         words_put(out->why, sizeof out->why,
                   "No loader was seen. What the loop does to make its batches counts as computing, "
                   "unless it is what the loop iterates over or indexes.");
@@ -363,6 +378,8 @@ void verdict_find(struct verdict *out, const struct summary *summary)
     }
     if (findings.compute >= HEALTHY * findings.judged) {
         find_compute(out, &findings);
+    } else if (findings.loop_unseen) {
+        find_unseen(out, &findings);
     } else {
         out->cause = first_cause(&findings);
         out->bound = meanings[out->cause].bound;

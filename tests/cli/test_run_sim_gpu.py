@@ -245,29 +245,29 @@ for number, (batch,) in enumerate(DataLoader(TensorDataset(torch.randn(3200, 4))
         print(USER, file=users, flush=True)
     time.sleep(0.03)
     optimizer.step()
-print(json.dumps({"injected": os.environ["CUDA_INJECTION64_PATH"]}))
+assert os.environ["CUDA_INJECTION64_PATH"] == "/opt/other.so"
+print(json.dumps({}))
 """
 
 
-def watch_samples(tmp_path, user):
-    """Of three devices two are busy, as a simulated NVML says. Another profiler's library is in the
-    place of ours."""
+def watch_samples(tmp_path, text, busy="0,90,40", prelude=""):
+    """Devices are as busy as a simulated NVML says. Another profiler's library is in the place of
+    ours."""
     run = watch(
         tmp_path,
-        NOT_RECORDED.replace("USER", user),
-        prelude="",
+        text,
+        prelude=prelude,
         LD_LIBRARY_PATH=str(BINARY.parent / "sim_cuda"),
-        FAKE_NVML_BUSY="0,90,40",
+        FAKE_NVML_BUSY=busy,
         FAKE_NVML_PROCESSES=str(tmp_path / "users"),
         CUDA_INJECTION64_PATH="/opt/other.so",
     )
-    assert run["told"]["injected"] == "/opt/other.so"
     assert any("/opt/other.so" in sentence for sentence in run["notices"]), run["notices"]
     return run
 
 
 def test_nvml_stands_in_where_another_library_is_injected(tmp_path):
-    run = watch_samples(tmp_path, "2, os.getpid()")
+    run = watch_samples(tmp_path, NOT_RECORDED.replace("USER", "2, os.getpid()"))
     assert run["mode"] == "sampled" and run["ranks"][0]["device"] == 2
     assert run["ranks"][0]["busy"]["compute"] == pytest.approx(0.4, abs=0.001)
     assert run["verdict"]["words"].startswith("GPU busy 40 %, by NVML's samples.")
@@ -275,6 +275,54 @@ def test_nvml_stands_in_where_another_library_is_injected(tmp_path):
 
 
 def test_a_training_on_the_cpu_is_none_of_the_gpu_that_others_use(tmp_path):
-    run = watch_samples(tmp_path, "1, 1")
+    run = watch_samples(tmp_path, NOT_RECORDED.replace("USER", "1, 1"))
     assert run["mode"] == "cpu" and run["ranks"][0]["busy"]["compute"] > 0.9
     assert "GPU busy" not in run["words"]
+
+
+OTHER_FRAMEWORK = f"""
+import json, os, sys, time
+sys.path.insert(0, {str(ROOT / "tests" / "sim_cuda")!r})
+import tensorflow
+"""
+
+
+def assert_only_the_gpu_is_told(run):
+    assert {cause["cause"] for cause in run["causes"]} <= {"other", "contention", "overhead"}
+    assert "The script's loop was not seen" in run["verdict"]["words"], run["verdict"]
+    assert "torch.compile" not in run["words"]
+    assert any(sentence.startswith("TensorFlow is not") for sentence in run["notices"])
+
+
+def test_of_another_framework_the_gpu_alone_is_told(tmp_path):
+    (tmp_path / "tensorflow.py").touch()
+    script = """
+    from sim_gpu import SimGpu, until, now
+
+    gpu = SimGpu()
+    for _ in range(200):
+        gpu.launch(0.004)
+        until(now() + 10_000_000)
+    gpu.synchronize()
+    print(json.dumps({}))
+    """
+    run = watch(tmp_path, script, prelude=OTHER_FRAMEWORK)
+    assert run["mode"] == "gpu" and run["reliable"], run["unreliable"]
+    assert run["ranks"][0]["busy"]["compute"] == pytest.approx(0.4, abs=0.1)
+    assert_only_the_gpu_is_told(run)
+
+
+def test_of_another_framework_nvml_tells_how_busy_the_gpu_was(tmp_path):
+    (tmp_path / "tensorflow.py").touch()
+    script = """
+    time.sleep(1)
+    with open(os.environ["FAKE_NVML_PROCESSES"], "a") as users:
+        print(0, os.getpid(), file=users)
+    time.sleep(3)
+    print(json.dumps({}))
+    """
+    run = watch_samples(tmp_path, script, busy="40", prelude=OTHER_FRAMEWORK)
+    assert run["mode"] == "sampled"
+    assert run["ranks"][0]["busy"]["compute"] == pytest.approx(0.4, abs=0.001)
+    assert run["ranks"][0]["start_s"] > 0.9
+    assert_only_the_gpu_is_told(run)

@@ -60,6 +60,30 @@ static void small_gaps_are_python_that_launches(void **state)
     story_free(story);
 }
 
+/* TensorFlow's hook tells that there is a process, and no more; threads of it wait for the device.
+ */
+static void a_loop_that_is_not_known_launches_nothing(void **state)
+{
+    (void)state;
+    struct story *story = story_begin();
+    story_process(story, MAIN, PROCESS_MAIN, -1);
+    story_text(story, MAIN, RECORD_PROCESS, 0, "{}");
+    story_mark(story, MARK_END, 200 * MS, 0, 0);
+    story_machine(story, 0, 200 * MS, 1, 3);
+    story_thread(story, MAIN, 0, 200 * MS, 0.5, 0.5);
+    for (uint64_t i = 0; i < 20; i++) {
+        story_kernel(story, i * 10 * MS, i * 10 * MS + 5 * MS, 0);
+        story_sync(story, i * 10 * MS, i * 10 * MS + 5 * MS);
+    }
+    const struct summary_rank *rank = story_end(story);
+    assert_true(rank->loop_unseen);
+    assert_int_equal(rank->idle_ns, 19 * 5 * MS);
+    assert_int_equal(rank->causes[CAUSE_CONTENTION].ns + rank->causes[CAUSE_OTHER].ns,
+                     rank->idle_ns);
+    assert_true(rank->causes[CAUSE_CONTENTION].ns > 19 * 2 * MS);
+    story_free(story);
+}
+
 static void the_users_own_code_on_the_main_thread_transforms(void **state)
 {
     (void)state;
@@ -571,6 +595,7 @@ int main(void)
         cmocka_unit_test(what_a_copy_fills_is_the_copys),
         cmocka_unit_test(a_gap_that_begins_in_a_synchronisation_is_its),
         cmocka_unit_test(small_gaps_are_python_that_launches),
+        cmocka_unit_test(a_loop_that_is_not_known_launches_nothing),
         cmocka_unit_test(the_users_own_code_on_the_main_thread_transforms),
         cmocka_unit_test(a_loop_that_stands_while_another_thread_runs_waits_for_the_interpreter),
         cmocka_unit_test(a_loop_without_a_loader_that_stands_in_its_own_code_reads),

@@ -60,6 +60,41 @@ static void samples_that_stand_in_for_kernels_are_called_so(void **state)
     memory_free(text);
 }
 
+static void a_loop_that_was_not_seen_is_not_advised(void **state)
+{
+    struct made made;
+    struct verdict verdict;
+    (void)state;
+    made_healthy(&made);
+    made.summary.loader_count = 0;
+    made.ranks[0].steps = made.ranks[0].samples = 0;
+    made.ranks[0].loop_unseen = 1;
+    made.ranks[0].copied_bytes = made.ranks[0].pageable_bytes = SECOND;
+    made_wait(&made, 0, CAUSE_COPY, 20);
+    made_wait(&made, 0, CAUSE_CONTENTION, 10);
+    made_wait(&made, 0, CAUSE_OTHER, 40);
+    made.summary.foreign_cpu_share = 0.4;
+    char *text = words_of(&made, &verdict);
+    static const char answer[] =
+        "GPU busy 30 %. What it waited for is not known. The script's loop";
+    assert_memory_equal(verdict.words, answer, sizeof answer - 1);
+    assert_non_null(strstr(verdict.words, "the figures of the host are all that is told"));
+    assert_int_equal(verdict.cause, CAUSE_OTHER);
+    assert_int_equal(verdict.advice_count, 1); /* of what the host's figures say */
+    assert_string_equal(verdict.advice[0].rule, "noisy-neighbour");
+    for (size_t i = 0; i < verdict.against_count; i++)
+        assert_string_not_equal(verdict.against[i].rule, "cuda-graphs");
+    memory_free(text);
+    made_healthy(&made);
+    made.summary.loader_count = 0;
+    made.ranks[0].loop_unseen = 1;
+    text = words_of(&made, &verdict);
+    assert_int_equal(verdict.bound, BOUND_COMPUTE);
+    assert_int_equal(verdict.advice_count, 0);
+    assert_null(strstr(text, "next()"));
+    memory_free(text);
+}
+
 static void lines_have_80_columns_at_most_but_for_code(void **state)
 {
     (void)state;
@@ -349,6 +384,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_first_line_is_the_answer),
         cmocka_unit_test(samples_that_stand_in_for_kernels_are_called_so),
+        cmocka_unit_test(a_loop_that_was_not_seen_is_not_advised),
         cmocka_unit_test(lines_have_80_columns_at_most_but_for_code),
         cmocka_unit_test(the_bars_are_the_causes_in_their_order),
         cmocka_unit_test(each_cause_has_its_bound_and_its_words),
