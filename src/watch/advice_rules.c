@@ -239,7 +239,8 @@ static double own_input(const struct findings *findings)
 
 static double find_own_input(const struct findings *findings)
 {
-    return findings->loader ? 0 : when_worth(findings, own_input(findings));
+    int has_one = findings->loader || findings->pooled;
+    return has_one ? 0 : when_worth(findings, own_input(findings));
 }
 
 static void tell_own_input(const struct findings *findings, struct advice *out)
@@ -247,12 +248,12 @@ static void tell_own_input(const struct findings *findings, struct advice *out)
     struct summary_cause cause;
     int reads = findings->seconds[CAUSE_FETCH] > findings->seconds[CAUSE_TRANSFORM];
     findings_cause(&cause, findings->summary, reads ? CAUSE_FETCH : CAUSE_TRANSFORM);
+    const struct summary_function *made = findings_function(&cause, CAUSE_TRANSFORM);
     ACTION(out,
            "Have batches made ahead: put %s into a data set's __getitem__ and draw from a "
            "DataLoader(num_workers=%u, persistent_workers=True), or read the data with "
            "stoker.Loader.",
-           cause.functions[0].function ? word_function(&cause.functions[0]).text
-                                       : "what makes them",
+           made ? word_function(made).text : "what makes them",
            findings->summary->cpus > 1 ? findings->summary->cpus : 1);
     WHY(out,
         "No loader was seen: the loop makes its batches itself, or one thread does, and %s "

@@ -5,6 +5,8 @@
 
 #include "watch/plain_words.h"
 
+#define POOL_LEAST 0.05 /* of a CPU: what uses less is a helper of multiprocessing itself */
+
 static int same_text(const char *a, const char *b)
 {
     return strcmp(a ? a : "", b ? b : "") == 0;
@@ -46,7 +48,7 @@ const struct summary_function *findings_function(const struct summary_cause *cau
 {
     int waits = cause == CAUSE_START || cause == CAUSE_COLLATE || cause == CAUSE_WORKERS;
     for (int i = 0; i < 3 && causes->functions[i].function; i++) {
-        if (causes->functions[i].ns < causes->ns / 10) /* what took the time has no name */
+        if (causes->functions[i].ns < causes->ns / 50) /* what took the time has no name */
             break;
         const char *file = causes->functions[i].file ? causes->functions[i].file : "";
         int library = strstr(file, "site-packages/") || strstr(file, "dist-packages/");
@@ -167,6 +169,8 @@ static int transform_on_main(const struct findings *findings)
     const struct summary_function *first = &findings->transform.functions[0];
     const struct summary *summary = findings->summary;
     double seconds = findings->seconds[CAUSE_TRANSFORM];
+    if (findings->pooled)
+        return 0;
     if (!findings->loader || findings->loader->workers <= 0)
         return seconds > 0 && findings->next < 0.7 * seconds;
     if (!first->function)
@@ -196,6 +200,9 @@ static void add_processes(struct findings *out)
         out->read_bytes += (double)process->read_bytes;
         out->major_faults += (double)process->major_faults;
         out->rss += (double)process->max_rss;
+        double cpu = (double)process->cpu_ns / 1e9;
+        if (strcmp(process->role, "helper") == 0 && cpu > POOL_LEAST * out->judged / out->ranks)
+            out->pooled = !out->loader;
         if (strcmp(process->role, "main") == 0)
             out->main_delay += (double)process->run_delay_ns / 1e9;
     }

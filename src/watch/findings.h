@@ -22,6 +22,7 @@ struct findings {
     double free_cpus, foreign_cpus;      /* of those that it may use */
     struct summary_cause transform;      /* over all ranks */
     int on_main; /* its first function ran on the main thread, outside of next() */
+    int pooled;  /* no loader was seen, and processes of the script's own make batches */
     /* of the loader, a batch, in seconds; 0: not known */
     double batch_work, batch_cpu; /* of a worker, all told; of which it had a CPU */
     double worker_idle;           /* share of the workers' time in which they had nothing to do */

@@ -343,7 +343,7 @@ static void find_compute(struct verdict *out, const struct findings *findings)
     else if (!findings->loader && !findings->gpu)
         words_put(out->why, sizeof out->why,
                   "No loader was seen. What the loop does to make its batches counts as computing, "
-                  "unless it is what the loop iterates over or indexes.");
+                  "unless it iterates over it, indexes it, or runs it before a module.");
     else
         words_put(out->why, sizeof out->why,
                   "Batches are ready before they are asked for: the loop waits in next() %s of the "

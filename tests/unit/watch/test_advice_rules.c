@@ -337,6 +337,21 @@ static void a_program_that_the_script_started_is_named(void **state)
                            "(the script itself started ffmpeg, process 4711)"));
 }
 
+static void a_pool_of_processes_makes_batches_ahead_already(void **state)
+{
+    (void)state;
+    struct made made;
+    made_healthy(&made);
+    no_loader(&made);
+    made.summary.process_count = 2;
+    made.processes[1] =
+        (struct summary_process){.role = "helper", .name = "python train.py", .cpu_ns = SECOND};
+    assert_non_null(advised(&made, "use-a-loader"));
+    made.processes[1].cpu_ns = 50 * SECOND;
+    assert_null(advised(&made, "use-a-loader"));
+    assert_non_null(advised(&made, "transform-to-gpu"));
+}
+
 static void gains_are_bounded_by_what_is_left_and_by_the_cpus(void **state)
 {
     (void)state;
@@ -469,6 +484,7 @@ int main(void)
         cmocka_unit_test(every_rule_applies_to_its_evidence_and_to_nothing_less),
         cmocka_unit_test(every_rule_has_a_case_here),
         cmocka_unit_test(a_program_that_the_script_started_is_named),
+        cmocka_unit_test(a_pool_of_processes_makes_batches_ahead_already),
         cmocka_unit_test(gains_are_bounded_by_what_is_left_and_by_the_cpus),
         cmocka_unit_test(what_was_measured_bounds_what_is_estimated),
         cmocka_unit_test(the_best_comes_first_and_an_easy_change_before_a_hard_one),
