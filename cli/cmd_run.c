@@ -1,12 +1,10 @@
 /* `stoker run`: runs a training script and tells what its GPU waited for. */
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "stoker/report.h"
@@ -30,35 +28,6 @@ struct run_arguments {
 
 /* --- before anything runs --------------------------------------------------------------------- */
 
-/* A report that cannot be written must not be found out after hours. */
-static int check_writable(const char *path)
-{
-    struct stat found;
-    struct output_file file;
-    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-
-    if (fd >= 0) {
-        close(fd);
-        (void)unlink(path);
-        return 0;
-    }
-    /* A pipe that is opened and closed again ends its reader. */
-    if (errno == EEXIST && !stat(path, &found) && S_ISFIFO(found.st_mode) && !access(path, W_OK))
-        return 0;
-    if (errno == EEXIST)
-        fd = open(path, O_WRONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0 || fstat(fd, &found))
-        return message_failed("cannot write %s: %s\n  nothing was started", path, strerror(errno));
-    close(fd);
-    if (!S_ISREG(found.st_mode))
-        return 0;
-    /* A new file takes its place in the end: there must be room for one beside it. */
-    int status = output_file_begin(&file, path);
-    if (!status)
-        output_file_abandon(&file);
-    return status;
-}
-
 /* A standard stream that was closed stays closed for the command. Here something is put in its
  * place, for else a file of ours takes its number, and words meant for a person go into it. */
 static void hold_streams(void)
@@ -72,16 +41,20 @@ static void hold_streams(void)
         close(fd);
 }
 
-static int check_outputs(struct stk_context *context, const struct run_arguments *arguments)
+/* An output that cannot be written must not be found out after hours. */
+static int check_outputs(struct stk_context *context, struct run_arguments *arguments)
 {
     struct stk_error err;
-    int status = 0;
 
+    if (arguments->json && !strcmp(arguments->json, "-"))
+        arguments->json = "/dev/stdout";
+    /* First, for a standard stream that is closed is seen to be so until it is held. */
+    if (arguments->json && output_file_check(arguments->json))
+        return EXIT_FAILED;
+    hold_streams();
     if (arguments->report && stk_report_ready(context, arguments->report, &err))
         return message_error(&err);
-    if (arguments->json)
-        status = check_writable(arguments->json);
-    return status;
+    return 0;
 }
 
 /* --- one run ---------------------------------------------------------------------------------- */
@@ -170,7 +143,7 @@ static int write_outputs(struct stk_context *context, const struct run_arguments
         status = write_run(arguments->json, run);
     if (!arguments->report)
         return status;
-    if (!path || status) {
+    if (!path || status || output_file_is_stream(path)) {
         snprintf(inside, sizeof(inside), "%s/run.json", stk_watch_folder(watch));
         path = inside;
         if (write_run(path, run))
@@ -241,7 +214,6 @@ static int run(const struct command *command, struct stk_context *context, int a
     if (options_read(command, &arguments.base, argc, argv, &status))
         return status;
     arguments.base.words[arguments.base.word_count] = NULL;
-    hold_streams();
     status = check_outputs(context, &arguments);
     if (status)
         return status;
@@ -270,7 +242,9 @@ static const struct option options[] = {
      "watch the first S seconds; the command goes on to its end"},
     {"every-kernel", 0, OPTION_FLAG, AT(every_kernel), NULL,
      "record the GPU all the time, however many kernels are launched: slows the script down"},
-    {"json", 0, OPTION_TEXT, AT(json), "FILE", "write the run file, which `stoker report` draws"},
+    {"json", 0, OPTION_TEXT, AT(json), "FILE",
+     "write the run file, which `stoker report` draws; -: to standard output, after all that the "
+     "command printed"},
     {0},
 };
 

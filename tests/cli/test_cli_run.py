@@ -246,6 +246,68 @@ def test_a_run_file_goes_into_a_pipe_whose_reader_waits(stoker, tmp_path):
     assert json.loads(reader.communicate(timeout=10)[0])["stoker_run"] == 1
 
 
+def test_a_link_leads_to_the_run_file_and_stays_a_link(stoker, tmp_path):
+    (tmp_path / "other").mkdir()
+    for name, target in ("there", "other/old.json"), ("dangling", "other/new.json"):
+        (tmp_path / name).symlink_to(target)
+    (tmp_path / "other/old.json").write_text("old")
+    (tmp_path / "chain").symlink_to(tmp_path / "there")
+    for name in ("chain", "dangling"):
+        stoker("run", "--json", tmp_path / name, "--", "true")
+    for name in ("chain", "there", "dangling"):
+        assert (tmp_path / name).is_symlink()
+        assert json.loads((tmp_path / name).read_text())["stoker_run"] == 1
+    assert sorted(os.listdir(tmp_path / "other")) == ["new.json", "old.json"]
+
+
+def test_links_that_lead_nowhere_are_told_before_the_start(stoker, tmp_path):
+    (tmp_path / "round").symlink_to("round")
+    made = tmp_path / "made"
+    done = stoker("run", "--json", tmp_path / "round", "--", "touch", made, status=1)
+    assert "symbolic links" in done.stderr and not made.exists()
+
+
+def test_a_link_to_a_device_leaves_both_as_they_are(stoker, tmp_path):
+    (tmp_path / "null").symlink_to("/dev/null")
+    stoker("run", "--json", tmp_path / "null", "--", "true")
+    assert (tmp_path / "null").is_symlink() and Path("/dev/null").is_char_device()
+
+
+@pytest.mark.parametrize("name", ["-", "/dev/fd/1", "link"])
+@pytest.mark.parametrize("to", ["file", "pipe"])
+def test_the_run_file_follows_what_the_command_printed(stoker, tmp_path, name, to):
+    (tmp_path / "link").symlink_to("/proc/self/fd/1")
+    before = os.readlink("/dev/stdout")
+    words = ("run", "--json", name, "--", "sh", "-c", "echo one; sleep 0.2; echo two")
+    if to == "pipe":
+        printed = stoker(*words, cwd=tmp_path).stdout
+    else:
+        with open(tmp_path / "log", "w") as log:
+            log.write("zero\n")
+            log.flush()
+            assert stoker.start(*words, cwd=tmp_path, stdout=log).wait(timeout=30) == 0
+        printed = (tmp_path / "log").read_text().removeprefix("zero\n")
+    assert printed.startswith("one\ntwo\n{")
+    assert json.loads(printed.removeprefix("one\ntwo\n"))["stoker_run"] == 1
+    assert os.readlink("/dev/stdout") == before and (tmp_path / "link").is_symlink()
+
+
+def test_the_run_file_goes_to_a_descriptor_that_is_open(stoker, tmp_path):
+    script = 'exec 3>file; echo first >&3; "$0" run --json /dev/fd/3 -- true; echo last >&3'
+    subprocess.run(["sh", "-c", script, stoker.binary], cwd=tmp_path, timeout=30, check=True)
+    first, run, last, rest = (tmp_path / "file").read_text().split("\n")
+    assert (first, last, rest) == ("first", "last", "") and json.loads(run)["stoker_run"] == 1
+
+
+@pytest.mark.parametrize("name", ["-", "/dev/fd/9", "/dev/stdin"])
+def test_a_stream_that_cannot_be_written_is_told_before_the_start(stoker, tmp_path, name):
+    script = 'exec >&- 9>&- </dev/null; exec "$0" run --json "$1" -- touch made'
+    words = ["sh", "-c", script, stoker.binary, name]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=30)
+    assert done.returncode == 1 and "cannot write /dev/" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
 def test_a_run_file_in_a_folder_that_takes_no_new_one_is_told_before_the_start(stoker, tmp_path):
     folder = tempfile.mkdtemp(prefix="stoker-test-")  # those above tmp_path are root's alone

@@ -199,6 +199,16 @@ def test_a_report_that_fails_leaves_the_old_one(run_file, tmp_path, monkeypatch)
     assert sorted(one.name for one in tmp_path.iterdir()) == ["r.html", "run.json"]
 
 
+def test_a_report_goes_where_its_name_links_to(run_file, tmp_path):
+    (tmp_path / "other").mkdir()
+    for name, target in ("r.html", "other/page.html"), ("null.html", "/dev/null"):
+        (tmp_path / name).symlink_to(target)
+        stoker.report.make([run_file], tmp_path / name)
+        assert os.readlink(tmp_path / name) == target
+    assert pathlib.Path("/dev/null").is_char_device()
+    assert os.listdir(tmp_path / "other") == ["page.html"]
+
+
 @pytest.mark.parametrize(("library", "name"), [("plotly", "r.html"), ("matplotlib", "r.md")])
 def test_a_missing_library_is_told_with_the_remedy(run_file, tmp_path, monkeypatch, library, name):
     monkeypatch.setitem(sys.modules, library, None)

@@ -33,14 +33,14 @@ def check(out: str) -> None:
         raise UsageError(f"this names no file for the report: {ENDINGS}", object=out)
     kind = kind_of(out)
     _need("plotly" if kind == "html" else "matplotlib")
-    folder = os.path.dirname(os.path.abspath(out))
+    folder = os.path.dirname(os.path.realpath(out))
     if kind == "folder" and os.path.isdir(out):
         folder = out
     if kind == "folder" and os.path.isfile(out):
         raise UsageError("there is a file of that name; a folder cannot be made", object=out)
     if not os.path.isdir(folder):
         raise NotFoundError("the folder for the report is not there", object=folder)
-    if not os.access(folder, os.W_OK | os.X_OK):
+    if not (os.access(out, os.W_OK) if _is_stream(out) else os.access(folder, os.W_OK | os.X_OK)):
         raise DeniedError("no permission to write the report", object=out)
 
 
@@ -68,16 +68,26 @@ def write(document: Document, out: str) -> None:
     writers[kind_of(out)](document, out)
 
 
+def _is_stream(path: str) -> bool:
+    """A pipe or a device, which is written to as it is."""
+    return os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
+
+
 @contextlib.contextmanager
 def whole_file(path: str) -> Iterator[BinaryIO]:
-    """A file that appears under its name when everything is in it."""
-    temporary = f"{path}.{os.getpid()}.tmp"
+    """A file that appears under its name, or where that links to, when everything is in it."""
+    target = os.path.realpath(path)
+    temporary = f"{target}.{os.getpid()}.tmp"
     try:
+        if _is_stream(path):
+            with open(path, "wb") as file:
+                yield file
+            return
         with open(temporary, "xb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        os.replace(temporary, path)
+        os.replace(temporary, target)
     except OSError as error:
         _remove(temporary)
         raise _explained(error, path) from None
