@@ -17,6 +17,8 @@
 #include "options.h"
 #include "output_file.h"
 
+#define PATIENCE 30 /* seconds that a report may take to be drawn after Ctrl-C */
+
 enum { EXIT_CANNOT_RUN = 126, EXIT_NO_COMMAND = 127 }; /* as shells have it */
 
 struct run_arguments {
@@ -24,6 +26,13 @@ struct run_arguments {
     const char *report, *trace, *json;
     uint64_t seconds;
     int what_if, live, every_kernel;
+};
+
+/* What a run came to. */
+struct outcome {
+    struct stk_watch *watch;
+    const char *run, *words; /* the watch's */
+    int is_drawn;            /* the report is there */
 };
 
 /* --- before anything runs --------------------------------------------------------------------- */
@@ -67,24 +76,38 @@ static int fail_to_start(const struct stk_error *err)
     return err->status == STK_DENIED ? EXIT_CANNOT_RUN : EXIT_FAILED;
 }
 
-/* Runs the command. 0, or an exit status: it did not run. *watch is the caller's. */
+/* Before a second run: what the first one came to, in short. All of it comes at the end. */
+static void announce(const char *words)
+{
+    const char *end = strstr(words, "\n\n");
+
+    fprintf(stderr, "%.*s\n", end ? (int)(end - words) : INT_MAX, words);
+    message_note("the command runs again now, with a few batches of its loaders shown again from "
+                 "memory: what it does besides (checkpoints, logs, files), it does again");
+}
+
+/* Runs the command; again where there is a first run. 0, or an exit status: it did not run. *watch
+ * is the caller's. */
 static int watch_once(struct stk_context *context, const struct run_arguments *arguments,
-                      const char *replay, struct stk_watch **watch, struct stk_watch_exit *ended)
+                      const struct outcome *first, struct stk_watch **watch,
+                      struct stk_watch_exit *ended)
 {
     uint64_t next_line = 0;
     struct stk_error err;
     struct stk_watch_options options = {
         .command = (const char *const *)arguments->base.words,
-        .trace_path = replay ? NULL : arguments->trace,
+        .trace_path = first ? NULL : arguments->trace,
         .seconds = arguments->seconds,
         .every_kernel = arguments->every_kernel,
-        .replay = replay,
+        .replay = first ? first->run : NULL,
         .live = arguments->live ? live_line_draw : NULL,
         .user = &next_line,
     };
 
     if (stk_watch_open(watch, context, &options, &err))
         return message_error(&err);
+    if (first)
+        announce(first->words);
     interrupt_suspend();
     stk_status status = stk_watch_run(*watch, ended, &err);
     interrupt_resume();
@@ -93,18 +116,67 @@ static int watch_once(struct stk_context *context, const struct run_arguments *a
     return status ? fail_to_start(&err) : 0;
 }
 
+/* --- what is written -------------------------------------------------------------------------- */
+
+enum due {
+    DUE_ALL,
+    DUE_FILES,  /* which are written again when more is known */
+    DUE_STREAMS /* which are written once */
+};
+
+static int is_due(const char *path, enum due due)
+{
+    return path && (due == DUE_ALL || output_file_is_stream(path) == (due == DUE_STREAMS));
+}
+
+static int write_run(const char *path, const char *run)
+{
+    struct output_file file;
+    int status = output_file_begin(&file, path);
+
+    if (status)
+        return status;
+    fputs(run, file.stream);
+    return output_file_commit(&file);
+}
+
+/* From the run file, or from one of ours where the user's cannot be read. */
+static int draw(struct stk_context *context, const char *report, const char *json,
+                const struct outcome *outcome)
+{
+    char inside[PATH_MAX];
+    struct stk_error err;
+
+    if (!json || output_file_is_stream(json)) {
+        snprintf(inside, sizeof(inside), "%s/run.json", stk_watch_folder(outcome->watch));
+        json = inside;
+        if (write_run(json, outcome->run))
+            return EXIT_FAILED;
+    }
+    return stk_report_make(context, &json, 1, report, &err) ? message_error(&err) : EXIT_DONE;
+}
+
+static void write_outputs(struct stk_context *context, const struct run_arguments *arguments,
+                          struct outcome *outcome, enum due due)
+{
+    const char *json = arguments->json;
+
+    if (is_due(json, due) && write_run(json, outcome->run))
+        json = NULL;
+    if (is_due(arguments->report, due))
+        outcome->is_drawn = !draw(context, arguments->report, json, outcome);
+}
+
 /* --- the second run --------------------------------------------------------------------------- */
 
 /* The run file of a second run in which input is free; NULL: there was none, and words say why. */
-static const char *what_if(struct stk_context *context, const struct run_arguments *arguments,
-                           const char *first, struct stk_watch **watch,
-                           struct stk_watch_exit *ended)
+static const char *replay(struct stk_context *context, const struct run_arguments *arguments,
+                          const struct outcome *first, struct stk_watch **watch,
+                          struct stk_watch_exit *ended)
 {
     const char *run = NULL, *words;
     struct stk_error err;
 
-    message_note("the command runs again now, with a few batches of its loaders shown again from "
-                 "memory: what it does besides (checkpoints, logs, files), it does again");
     if (watch_once(context, arguments, first, watch, ended))
         return NULL;
     if (ended->signal || ended->status) {
@@ -118,42 +190,36 @@ static const char *what_if(struct stk_context *context, const struct run_argumen
     return run;
 }
 
-/* --- the end ---------------------------------------------------------------------------------- */
-
-static int write_run(const char *path, const char *run)
+/* Runs the command again, and judges anew: what is due then. What is known is written before, for
+ * the second run may take hours. */
+static enum due measure(struct stk_context *context, const struct run_arguments *arguments,
+                        struct outcome *outcome, struct stk_watch_exit *ended)
 {
-    struct output_file file;
-    int status = output_file_begin(&file, path);
-
-    if (status)
-        return status;
-    fputs(run, file.stream);
-    return output_file_commit(&file);
-}
-
-static int write_outputs(struct stk_context *context, const struct run_arguments *arguments,
-                         const struct stk_watch *watch, const char *run)
-{
-    char inside[PATH_MAX];
-    const char *path = arguments->json;
+    struct stk_watch *second = NULL;
+    struct stk_watch_exit again = {0};
     struct stk_error err;
-    int status = EXIT_DONE;
+    enum due due = DUE_STREAMS;
 
-    if (arguments->json)
-        status = write_run(arguments->json, run);
-    if (!arguments->report)
-        return status;
-    if (!path || status || output_file_is_stream(path)) {
-        snprintf(inside, sizeof(inside), "%s/run.json", stk_watch_folder(watch));
-        path = inside;
-        if (write_run(path, run))
-            return EXIT_FAILED;
-    }
-    if (stk_report_make(context, &path, 1, arguments->report, &err))
-        return message_error(&err);
-    fprintf(stderr, "The report: %s\n", arguments->report);
-    return status;
+    interrupt_patience(PATIENCE);
+    write_outputs(context, arguments, outcome, DUE_FILES);
+    if (interrupt_pending())
+        return due;
+    const char *other = replay(context, arguments, outcome, &second, &again);
+    if (other && stk_watch_finish(outcome->watch, other, &outcome->run, &outcome->words, &err))
+        (void)message_error(&err);
+    else if (other)
+        due = DUE_ALL;
+    if (again.signal)
+        *ended = again; /* Ctrl-C ends us, too */
+    /* The first run's words stand where the second could not be used. */
+    if (!outcome->run &&
+        stk_watch_finish(outcome->watch, NULL, &outcome->run, &outcome->words, &err))
+        (void)message_error(&err);
+    stk_watch_close(second);
+    return due;
 }
+
+/* --- the end ---------------------------------------------------------------------------------- */
 
 /* As the command ended, so do we: a shell sees the same. */
 static int end_alike(const struct stk_watch_exit *ended)
@@ -176,32 +242,22 @@ static int end_alike(const struct stk_watch_exit *ended)
 static void tell(struct stk_context *context, const struct run_arguments *arguments,
                  struct stk_watch *watch, struct stk_watch_exit *ended)
 {
-    const char *run, *words;
-    struct stk_watch *second = NULL;
+    struct outcome outcome = {.watch = watch};
+    enum due due = DUE_ALL;
     struct stk_error err;
 
-    if (stk_watch_finish(watch, NULL, &run, &words, &err)) {
+    if (stk_watch_finish(watch, NULL, &outcome.run, &outcome.words, &err))
         (void)message_error(&err);
-        return;
-    }
-    if (arguments->what_if && (ended->signal || ended->status)) {
+    else if (arguments->what_if && (ended->signal || ended->status))
         message_note("the command did not end well, so it is not run a second time");
-    } else if (arguments->what_if) {
-        struct stk_watch_exit again = {0};
-        const char *other = what_if(context, arguments, run, &second, &again);
-        if (other && stk_watch_finish(watch, other, &run, &words, &err))
-            (void)message_error(&err);
-        if (again.signal)
-            *ended = again; /* Ctrl-C ends us, too */
-        /* The first run's words stand where the second could not be used. */
-        if (!run && stk_watch_finish(watch, NULL, &run, &words, &err))
-            (void)message_error(&err);
-    }
-    if (run) {
-        fputs(words, stderr);
-        (void)write_outputs(context, arguments, watch, run);
-    }
-    stk_watch_close(second);
+    else if (arguments->what_if)
+        due = measure(context, arguments, &outcome, ended);
+    if (!outcome.run)
+        return;
+    fputs(outcome.words, stderr);
+    write_outputs(context, arguments, &outcome, due);
+    if (outcome.is_drawn)
+        fprintf(stderr, "The report: %s\n", arguments->report);
 }
 
 static int run(const struct command *command, struct stk_context *context, int argc, char **argv)
