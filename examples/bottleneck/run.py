@@ -16,17 +16,23 @@ import subprocess
 import sys
 import time
 
+import stoker.report
+import torch
 from gen import BYTES, SCALES, generate
 
 HERE = pathlib.Path(__file__).resolve().parent
 PIPELINES = ("slow", "workers", "filter", "stoker")
+EMULATED = (
+    "The accelerator was emulated: a step of known length, in which nothing is computed, stands "
+    "for what a GPU would do."
+)
 
 
 def watch(pipeline, pictures, options):
     """Trains under `stoker run`; returns the run file."""
     run, trace = (options.out / f"{pipeline}{end}.json" for end in ("", "-trace"))
     _call(
-        *_stoker("run", "--json", run, "--trace", trace, "--"),
+        *(sys.executable, "-m", "stoker", "run", "--json", run, "--trace", trace, "--"),
         *_train(pipeline, pictures, options, "--epochs", options.epochs),
     )
     return run
@@ -43,10 +49,6 @@ def _train(pipeline, pictures, options, *more):
     return [sys.executable, HERE / "train.py", *words, *more]
 
 
-def _stoker(*words):
-    return [sys.executable, "-m", "stoker", *words]
-
-
 def _call(*words):
     words = [str(word) for word in words]
     print(f"\n$ {' '.join(words)}", flush=True)
@@ -59,7 +61,8 @@ def draw(runs, options):
     missing, the run files can be drawn on another machine."""
     for name, library in ("report.html", "plotly"), ("report.md", "matplotlib"):
         if importlib.util.find_spec(library):
-            _call(*_stoker("report", *runs, "-o", options.out / name))
+            note = None if options.device == "cuda" else EMULATED
+            stoker.report.make(runs, options.out / name, note=note)
         else:
             print(f"{name}: {library} is not installed; elsewhere: stoker report {_names(runs)}")
 
@@ -83,8 +86,8 @@ def read_row(pipeline, run):
     }
 
 
-def print_table(rows):
-    kind = "GPU" if rows[0]["mode"] == "gpu" else "emulated accelerator"
+def print_table(rows, options):
+    kind = "GPU" if options.device == "cuda" else "emulated accelerator"
     print(
         f"\n{'pipeline':<10}{'epoch':>9}{'busy':>8}{'samples/s':>11}{'shorter by':>12}  waits for"
     )
@@ -114,7 +117,7 @@ def main():
         read_row(name, json.loads(run.read_text()))
         for name, run in zip(pipelines, runs, strict=True)
     ]
-    print_table(rows)
+    print_table(rows, options)
     (options.out / "table.json").write_text(json.dumps(rows, indent=1) + "\n")
     print(
         f"in {options.out}: report, run files, traces; {time.perf_counter() - begun:.0f} s in all"
@@ -137,6 +140,8 @@ def _arguments():
     parser.add_argument("--epochs", type=int, default=5)
     parser.add_argument("--all", action="store_true", help="the steps in between, too")
     options = parser.parse_args()
+    if options.device == "auto":
+        options.device = "cuda" if torch.cuda.is_available() else "cpu"
     if options.scale == "auto":
         options.scale = _scale(options)
     return options
@@ -144,14 +149,12 @@ def _arguments():
 
 def _scale(options):
     """All of it where it pays: with a GPU, some CPUs, and room for the files."""
-    import torch
-
     folder = options.data.resolve()
     while not folder.exists():
         folder = folder.parent
     room = shutil.disk_usage(folder).free
-    large = torch.cuda.is_available() and len(os.sched_getaffinity(0)) >= 8
-    return "full" if large and options.device != "cpu" and room > 8 << 30 else "small"
+    is_large = options.device == "cuda" and len(os.sched_getaffinity(0)) >= 8
+    return "full" if is_large and room > 8 << 30 else "small"
 
 
 if __name__ == "__main__":

@@ -82,4 +82,6 @@ def test_the_whole_of_it_writes_a_report_and_traces(data, tmp_path):
         assert json.loads((tmp_path / f"{name}.json").read_text())["stoker_run"] == 1
         for trace in (f"{name}-trace.json", f"{name}-torch-trace.json"):
             assert json.loads((tmp_path / trace).read_text())["traceEvents"]
-    assert "<html" in (tmp_path / "report.html").read_text().lower()
+    for name in ("report.html", "report.md"):
+        text = (tmp_path / name).read_text()
+        assert "Before and after" in text and "The accelerator was emulated" in text

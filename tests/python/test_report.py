@@ -209,6 +209,17 @@ def test_a_report_goes_where_its_name_links_to(run_file, tmp_path):
     assert os.listdir(tmp_path / "other") == ["page.html"]
 
 
+@pytest.mark.parametrize("name", ["r.html", "r.md"])
+@pytest.mark.parametrize("source", ["run.json", "bench.json"])
+def test_a_note_is_shown_before_all_else(run_file, tmp_path, name, source):
+    bench = {"bench": "jpeg", "rows": [{"side": "a", "samples_s": 1.0}]}
+    (tmp_path / "bench.json").write_text(json.dumps(bench))
+    stoker.report.make([tmp_path / source], tmp_path / name, note="A <b>clock</b> stood in.")
+    before, after = (tmp_path / name).read_text().split("stood in.", 1)
+    assert "clock" in before and "<b>clock" not in before
+    assert "<section" not in before and "## " not in before and len(after) > 100
+
+
 @pytest.mark.parametrize(("library", "name"), [("plotly", "r.html"), ("matplotlib", "r.md")])
 def test_a_missing_library_is_told_with_the_remedy(run_file, tmp_path, monkeypatch, library, name):
     monkeypatch.setitem(sys.modules, library, None)

@@ -21,14 +21,17 @@ from ._read import read_all
 __all__ = ["check", "make"]
 
 
-def make(runs: Iterable[str | os.PathLike[str]], out: str | os.PathLike[str]) -> None:
+def make(
+    runs: Iterable[str | os.PathLike[str]], out: str | os.PathLike[str], *, note: str | None = None
+) -> None:
     """Writes the report of these run files, or results of benchmarks, to `out`.
 
+    `note` is shown first: what a reader must know that no file tells.
     What was at `out` is replaced when the new report is whole, and stays when something fails.
     """
     path = os.fspath(out)
     _write.check(path)
-    _write.write(build(read_all(os.fspath(run) for run in runs)), path)
+    _write.write(build(read_all(os.fspath(run) for run in runs), note), path)
 
 
 def check(out: str | os.PathLike[str]) -> None:

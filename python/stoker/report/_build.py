@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from . import _bench, _evidence, _method, _story
-from ._document import Code, Document, Section, Word
+from ._document import Code, Document, Notice, Section, Word
 from ._read import Source
 from ._run import Run
 
 
-def build(sources: list[Source]) -> Document:
+def build(sources: list[Source], note: str | None = None) -> Document:
     """The document of these files: runs first, results of benchmarks after them."""
+    noted = [Notice("Note", [[note]])] if note else []
     found = [source for source in sources if source.kind == "run"]
     runs = [Run(source, alone=len(found) == 1) for source in found]
     results = [source for source in sources if source.kind != "run"]
@@ -21,12 +22,12 @@ def build(sources: list[Source]) -> Document:
             title=_title(runs),
             subtitle=_subtitle(runs),
             answer=_story.answer(runs),
-            notices=_story.notices(runs),
+            notices=noted + _story.notices(runs),
             sections=sections,
             stoker=runs[-1]["stoker"] or "",
         )
     names = ", ".join(_bench.title(source) for source in results)
-    return Document(f"Measured: {names}", [], [], [], sections, "")
+    return Document(f"Measured: {names}", [], [], noted, sections, "")
 
 
 def _title(runs: list[Run]) -> str:
