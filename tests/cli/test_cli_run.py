@@ -422,9 +422,17 @@ def test_a_hundred_workers_are_watched_cheaply(stoker, tmp_path):
     assert told["watching"]["cpu_s"] < 0.2 * told["wall_s"]
 
 
-def test_python_that_keeps_the_hook_away_is_told(stoker, tmp_path):
-    told = run_file(stoker, tmp_path, PYTHON, "-I", "-c", "import time; time.sleep(1.6)")
-    assert any("-I" in notice for notice in told["notices"])
+@pytest.mark.parametrize("flag", ["-I", "-S", "-E", "-Is", "-uE", "-BSq"])
+def test_python_that_keeps_the_hook_away_is_told(stoker, tmp_path, flag):
+    told = run_file(stoker, tmp_path, PYTHON, flag, "-c", "import time; time.sleep(1.6)")
+    (letter,) = set(flag) & set("ISE")
+    assert any(f"started with -{letter}," in notice for notice in told["notices"])
+
+
+def test_flags_of_the_script_and_those_that_keep_the_hook_are_not_told(stoker, tmp_path):
+    script = "import time; time.sleep(1.6)"
+    told = run_file(stoker, tmp_path, PYTHON, "-uB", "-X", "dev", "-c", script, "-I", "-S")
+    assert told["notices"] == []
 
 
 def test_an_injected_library_of_the_user_is_named(stoker, tmp_path, monkeypatch):

@@ -1,10 +1,16 @@
 """`stoker run` with a GPU, on machines without one: the injected library with a simulated CUPTI and
 a device that takes its time by the clock (tests/sim_cuda/sim_gpu.py)."""
 
+import fcntl
 import json
 import os
+import pty
+import re
+import statistics
+import struct
 import subprocess
 import sys
+import termios
 import textwrap
 
 import pytest
@@ -94,6 +100,9 @@ def test_a_wait_at_every_step_is_named(tmp_path):
     run = watch(tmp_path, step)
     assert run["mode"] == "gpu" and run["reliable"]
     assert run["ranks"][0]["busy"]["compute"] == pytest.approx(run["told"]["busy"], abs=0.1)
+    cause, share = first(run)
+    assert cause == run["verdict"]["cause"] == "sync" and share > 0.5, run["causes"]
+    assert run["verdict"]["bound"] == "host"
 
 
 def test_tiny_kernels_all_arrive(tmp_path):
@@ -326,3 +335,49 @@ def test_of_another_framework_nvml_tells_how_busy_the_gpu_was(tmp_path):
     assert run["ranks"][0]["busy"]["compute"] == pytest.approx(0.4, abs=0.001)
     assert run["ranks"][0]["start_s"] > 0.9
     assert_only_the_gpu_is_told(run)
+
+
+LIVE = """
+class Slow(torch.utils.data.Dataset):
+    def __len__(self):
+        return 10**6
+
+    def __getitem__(self, number):
+        time.sleep(0.009)
+        return torch.zeros(4)
+
+begun = time.perf_counter()
+for number, batch in enumerate(DataLoader(Slow(), batch_size=4)):
+    gpu.launch(0.024)
+    gpu.synchronize()
+    optimizer.step()
+    took = time.perf_counter() - begun
+    if took > 7:
+        break
+print(json.dumps({"busy": gpu.busy / 1e9 / took, "samples_s": 4 * (number + 1) / took}))
+"""
+
+
+def test_a_line_on_the_terminal_tells_how_busy_what_is_waited_for_and_how_fast(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(PRELUDE + LIVE)
+    words = [str(BINARY), "run", "--live", "--", sys.executable, str(script)]
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execve(words[0], words, dict(os.environ, STOKER_TEST_CUPTI=str(CUPTI)))
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("4H", 24, 200, 0, 0))
+    seen = b""
+    try:
+        while some := os.read(terminal, 4096):
+            seen += some
+    except OSError:
+        pass
+    os.close(terminal)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    told = json.loads(re.search(r"\{.*\}", seen.decode())[0])
+    pattern = r"\r0:\d\d  busy (\d+) %  waits for reading the data  ([\d.]+) samples/s  memory \d"
+    lines = re.findall(pattern, seen.decode())
+    assert len(lines) >= 10, seen.decode()
+    busy, rate = (statistics.median(map(float, values)) for values in zip(*lines, strict=True))
+    assert busy == pytest.approx(100 * told["busy"], abs=5), told
+    assert rate == pytest.approx(told["samples_s"], rel=0.1), told

@@ -4,6 +4,8 @@ numbers that are shown are those of the files."""
 import html.parser
 import json
 import re
+import subprocess
+import sys
 
 import pytest
 import run_making
@@ -75,6 +77,16 @@ def check_loaded(browser, state):  # noqa: F811
     assert browser.complaints() == []
 
 
+def check_numbers(browser, files):  # noqa: F811
+    """That each number of the page is the files'; their keys."""
+    shown = Shown(browser.run("document.querySelector('body').outerHTML.split('<script')[0]"))
+    found = [(key, text) for key, text in shown.found if not key.startswith("made/")]
+    for key, text in found:
+        value = value_at(files, key)
+        assert agrees(text, value), f"{key}: {text} is shown for {value}"
+    return [key for key, _ in found]
+
+
 SETS = [(name,) for name in run_making.EXAMPLES] + [("gpu", "after"), ("cpu", "two_ranks", "gpu")]
 
 
@@ -89,14 +101,54 @@ def test_it_loads_draws_and_shows_the_numbers_of_the_files(browser, tmp_path, na
     )
     assert drawn
     assert "stolen" not in state
-    shown = Shown(browser.run("document.querySelector('body').outerHTML.split('<script')[0]"))
-    checked = 0
-    for key, text in shown.found:
-        if not key.startswith("made/"):
-            value = value_at(files, key)
-            assert agrees(text, value), f"{key}: {text} is shown for {value}"
-            checked += 1
-    assert checked >= (5 if names == ("nothing",) else 50)
+    assert len(check_numbers(browser, files)) >= (5 if names == ("nothing",) else 50)
+
+
+TRAIN = """
+import os, time, torch
+print(os.path.exists("r.html"))
+from torch.utils.data import DataLoader, Dataset
+
+
+class Slow(Dataset):
+    def __len__(self):
+        return 96
+
+    def __getitem__(self, i):
+        time.sleep(0.005)
+        return torch.full((4,), float(i)), i % 2
+
+
+model = torch.nn.Linear(4, 2)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for epoch in range(2):
+    for x, y in DataLoader(Slow(), batch_size=4):
+        optimizer.zero_grad()
+        torch.nn.functional.cross_entropy(model(x), y).backward()
+        time.sleep(0.01)
+        optimizer.step()
+"""
+
+
+def test_a_run_draws_the_page_of_what_it_saw_and_again_of_what_it_measured(browser, tmp_path):  # noqa: F811
+    pytest.importorskip("torch")
+    script, page, run_file = (tmp_path / name for name in ("train.py", "r.html", "run.json"))
+    script.write_text(TRAIN)
+    watching = ["run", "--what-if", "--report", page.name, "--json", run_file.name]
+    words = [sys.executable, "-m", "stoker", *watching, "--", sys.executable, script.name]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0 and done.stderr.count("The report: r.html") == 1, done.stderr
+    assert done.stdout == "False\nTrue\n", "it was there before the second run"
+    run = json.loads(run_file.read_text())
+    assert run["ranks"][0]["steps"] == 48 and run["ranks"][0]["samples"] == 192
+    check_loaded(browser, browser.open(page))
+    checked = check_numbers(browser, [run])
+    assert len(checked) >= 40
+    for key in ("busy/compute", "epoch_s", "samples_s", "step_s/median", "idle_s"):
+        assert f"0/ranks/0/{key}" in checked
+    assert "0/what_if/gain" in checked
+    answer = browser.run("document.querySelector('.answer').textContent").replace("\xa0", " ")
+    assert answer.rstrip(".") == run["verdict"]["words"].rstrip(".")
 
 
 def test_before_and_after_are_compared(browser, tmp_path):  # noqa: F811
