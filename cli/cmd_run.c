@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "stoker/report.h"
@@ -50,6 +51,14 @@ static void hold_streams(void)
         close(fd);
 }
 
+/* A trace is begun anew and cut as it grows: not in a file that the command prints into. */
+static int is_open_file(const char *path)
+{
+    struct stat found;
+
+    return output_file_is_stream(path) && !stat(path, &found) && S_ISREG(found.st_mode);
+}
+
 /* An output that cannot be written must not be found out after hours. */
 static int check_outputs(struct stk_context *context, struct run_arguments *arguments)
 {
@@ -61,6 +70,10 @@ static int check_outputs(struct stk_context *context, struct run_arguments *argu
     if (arguments->json && output_file_check(arguments->json))
         return EXIT_FAILED;
     hold_streams();
+    if (arguments->trace && is_open_file(arguments->trace))
+        return message_failed("the trace would go over what is in %s, which is open already\n"
+                              "  name a file of its own for it",
+                              arguments->trace);
     if (arguments->report && stk_report_ready(context, arguments->report, &err))
         return message_error(&err);
     return 0;

@@ -299,6 +299,17 @@ def test_the_run_file_goes_to_a_descriptor_that_is_open(stoker, tmp_path):
     assert (first, last, rest) == ("first", "last", "") and json.loads(run)["stoker_run"] == 1
 
 
+def test_a_trace_does_not_go_over_what_the_command_prints(stoker, tmp_path):
+    with open(tmp_path / "log", "w") as log:
+        log.write("before\n")
+        log.flush()
+        words = ("run", "--trace", "/dev/stdout", "--", "echo", "ran")
+        process = stoker.start(*words, stdout=log, stderr=subprocess.PIPE, text=True)
+        told = process.communicate(timeout=30)[1]
+    assert process.returncode == 1 and "a file of its own" in told
+    assert (tmp_path / "log").read_text() == "before\n"
+
+
 @pytest.mark.parametrize("name", ["-", "/dev/fd/9", "/dev/stdin"])
 def test_a_stream_that_cannot_be_written_is_told_before_the_start(stoker, tmp_path, name):
     script = 'exec >&- 9>&- </dev/null; exec "$0" run --json "$1" -- touch made'
