@@ -130,7 +130,7 @@ for epoch in range(2):
 """
 
 
-def test_a_run_draws_the_page_of_what_it_saw_and_again_of_what_it_measured(browser, tmp_path):  # noqa: F811
+def test_a_run_draws_what_it_saw_and_again_what_it_measured(browser, tmp_path):  # noqa: F811
     pytest.importorskip("torch")
     script, page, run_file = (tmp_path / name for name in ("train.py", "r.html", "run.json"))
     script.write_text(TRAIN)
