@@ -163,11 +163,6 @@ static int file_is_torchs(const char *file)
     return torch && strncmp(torch, "/torch/utils/data/", 18) != 0;
 }
 
-static int file_calls_modules(const char *file)
-{
-    return strstr(file, "/torch/nn/modules/module.py") != NULL;
-}
-
 static int file_waits(const char *file)
 {
     const char *slash = strrchr(file, '/');
@@ -224,7 +219,6 @@ stk_status call_tree_frame(struct call_tree *tree, struct call_frames *frames,
     int users = call_file_is_users(file);
     frame.flags |= (users ? FRAME_USER : 0u) | (file_is_torchs(file) ? FRAME_TORCH : 0u);
     frame.flags |= (file_waits(file) ? FRAME_WAITS : 0u) | (file_maps(file) ? FRAME_MAP : 0u);
-    frame.flags |= file_calls_modules(file) ? FRAME_MODULE : 0u;
     if ((record->head.flags & FRAME_IS_SOURCE) && !(frame.flags & FRAME_TORCH))
         frame.flags |= FRAME_SOURCE;
     frame.place = users || !(parent.flags & FRAME_USER) ? number : parent.place;

@@ -17,7 +17,6 @@ enum frame_flags {
     FRAME_MAP = 8,   /* under a function of the user's that Stoker's Loader calls */
     FRAME_SOURCE =
         16, /* under what a loop iterates over or indexes; not torch's own, and above it */
-    FRAME_MODULE = 32 /* under a call of a module */
 };
 
 /* What a process's frame stands for. */

@@ -388,16 +388,16 @@ static uint64_t batch_begun(const struct idle_split *split, uint64_t moment, uin
         span_before(list, moment, is_own ? &rank->step_dropped : &rank->next_dropped);
     size_t at = time_list_from(list, moment + 1);
     *until = at < list->count ? time_list_stretch(list, at)->start : UINT64_MAX;
-    return last && (!is_own || rank->modules) ? last->end : 0;
+    return last ? last->end : 0;
 }
 
 /* Whether a moment lies between a batch and the model that is given it: before the backward pass;
- * without one, anywhere until the next batch. A loop that makes its batches itself must have shown
- * a module: else its model may be functions of the user's, and they compute. */
+ * without one, anywhere until the next batch. In a script without modules the model is functions of
+ * the user's, and they compute. */
 static int moment_before_model(const struct idle_split *split, const struct split_moment *moment)
 {
     uint64_t until, begun = batch_begun(split, moment->start, &until);
-    if (!begun || moment_in_model(moment) || until - begun < LONG_GAP)
+    if (!begun || !split->main->has_model || moment_in_model(moment) || until - begun < LONG_GAP)
         return 0;
     const struct time_list *backwards = &split->main->spans[SPAN_BACKWARD];
     size_t backward = time_list_from(backwards, begun);

@@ -81,7 +81,6 @@ struct rank_line {
     uint64_t tail_to;           /* the gap that no kernel ends is judged up to here */
     uint32_t loop_thread;
     int loop_thread_sure, loop_seen;
-    int modules; /* its stacks show calls of torch's modules */
     /* the loop so far, in order of time */
     uint64_t first_iter, first_point, last_point;          /* 0: none */
     uint64_t first_next, last_next, first_step, last_step; /* ends */
@@ -113,6 +112,7 @@ struct process_line {
     char name[128];
     int ended, hooked;               /* hooked: it tells of itself */
     int loop_told;                   /* also of its loop, or of torch at work */
+    int has_model;                   /* it has made a module of torch's */
     uint32_t devices;                /* that NVML names it on, a bit each */
     uint64_t device_from, device_to; /* it had some, as far as is told; 0: it had none */
     struct time_list spans[SPAN_KINDS];

@@ -214,7 +214,8 @@ enum mark_what {
     MARK_BATCH = 4,   /* a: loader, b: samples of the batch that was just handed out */
     MARK_END = 5,     /* the script is over: exit, exception */
     MARK_SAMPLED = 6, /* a: rate asked for, b: rate that was reached, in mHz */
-    MARK_CUDA = 7     /* torch has set CUDA up: the script uses it */
+    MARK_CUDA = 7,    /* torch has set CUDA up: the script uses it */
+    MARK_MODULE = 8   /* a module of torch's was made: there is a model */
 };
 struct record_mark {
     struct record head;

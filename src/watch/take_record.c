@@ -265,7 +265,7 @@ static int tells_of_loop(const struct record *record)
     if (record->type != RECORD_MARK)
         return record->type == RECORD_SPAN;
     uint32_t what = ((const struct record_mark *)(const void *)record)->what;
-    return what != MARK_END && what != MARK_SAMPLED;
+    return what != MARK_END && what != MARK_SAMPLED && what != MARK_MODULE;
 }
 
 static stk_status mark_take(struct taking *taking, const struct record_mark *mark)
@@ -283,6 +283,7 @@ static stk_status mark_take(struct taking *taking, const struct record_mark *mar
             taking->line->device_from ? taking->line->device_from : mark->time;
         return STK_OK;
     }
+    taking->line->has_model |= mark->what == MARK_MODULE;
     if (mark->what < MARK_STEP || mark->what > MARK_BATCH ||
         taking->line->facts.role == PROCESS_WORKER)
         return STK_OK;
@@ -338,13 +339,10 @@ static stk_status sample_take(struct taking *taking, const struct record_sample 
         uint64_t cpu = sample->cpu == CPU_UNKNOWN ? 0 : sample->cpu;
         int worker = line->facts.role == PROCESS_WORKER;
         /* What comes before the loop is no part of the picture. */
-        struct call_frame frame = call_tree_find(&line->frames, sample->frame);
         if (worker || (line->rank && line->rank->loop_seen))
             call_tree_count(&taking->attribution->tree, worker ? CALL_WORKER : CALL_MAIN,
-                            frame.node, sample->weight,
+                            call_tree_find(&line->frames, sample->frame).node, sample->weight,
                             cpu < sample->weight ? cpu : sample->weight);
-        if (line->rank && (frame.flags & FRAME_MODULE))
-            line->rank->modules = 1;
     }
     return process_line_sample(line, sample, taking->err);
 }

@@ -12,6 +12,28 @@ from watching import SITE
 torch = pytest.importorskip("torch")
 
 
+def test_a_script_that_has_a_model_says_so_once(watched):
+    watched.train(
+        """
+        module = torch.nn.Module
+        made = [new_model() for _ in range(3)]
+        assert module.__init__.__module__ == "torch.nn.modules.module"
+        train(*made[0], DataLoader(Numbers(), batch_size=8))
+        """
+    )
+    assert len(watched.read().marks("MARK_MODULE")) == 1
+    watched.begin({"stack_hz": 100})
+    watched.train(
+        """
+        w = torch.zeros(4, 2, requires_grad=True)
+        optimizer = torch.optim.SGD([w], lr=0.1)
+        train(lambda x: x @ w, optimizer, DataLoader(Numbers(), batch_size=8))
+        """
+    )
+    run = watched.read()
+    assert run.marks("MARK_STEP") and not run.marks("MARK_MODULE")
+
+
 # Python itself
 
 

@@ -341,8 +341,36 @@ def noted_train(original):
     return train
 
 
+class Model:
+    made = False
+
+    @classmethod
+    def tell(cls):
+        if cls.made and state.worker is None:
+            recording.mark(rings.MARK_MODULE)
+
+
+state.on_open.append(Model.tell)
+
+
 def patch_module(module):
+    def make(original):
+        def __init__(self, *arguments, **options):
+            if vars(module.Module).get("__init__") is wrapper[0]:
+                module.Module.__init__ = original  # once is enough
+            try:
+                Model.made = True
+                if state.ring is not None:
+                    Model.tell()
+            except Exception:
+                part.failed()
+            original(self, *arguments, **options)
+
+        return __init__
+
     patch(module.Module, "train", noted_train)
+    wrapper = [None]
+    wrapper[0] = patch(module.Module, "__init__", make)
 
 
 # Checkpoints, collectives, compilation

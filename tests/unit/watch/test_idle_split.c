@@ -362,10 +362,12 @@ static void without_a_gpu_the_rest_of_the_loop_computes(void **state)
     story_free(story);
 }
 
-static void a_filter_between_next_and_the_model_transforms(void **state)
+/* What runs between next() and the backward pass in 30 ms of each 100. */
+static const struct summary_rank *filter_story(struct story **out, int has_model)
 {
-    (void)state;
-    struct story *story = story_begin();
+    struct story *story = *out = story_begin();
+    if (has_model)
+        story_mark(story, MARK_MODULE, 0, 0, 0);
     story_frame(story, MAIN, 1, 0, "<module>", "train.py", 80);
     story_frame(story, MAIN, 2, 1, "denoise", "train.py", 12);
     story_frame(story, MAIN, 3, 1, "_call_impl", "/x/site-packages/torch/nn/modules/module.py", 1);
@@ -380,10 +382,27 @@ static void a_filter_between_next_and_the_model_transforms(void **state)
         story_sample(story, MAIN, at + 60 * MS, at + 100 * MS, 1, 1);
         story_mark(story, MARK_STEP, at + 100 * MS, 0, 0);
     }
-    const struct summary_rank *rank = story_end(story);
+    return story_end(story);
+}
+
+static void a_filter_between_next_and_the_model_transforms(void **state)
+{
+    (void)state;
+    struct story *story;
+    const struct summary_rank *rank = filter_story(&story, 1);
     expect(rank, CAUSE_TRANSFORM, STEPS * 30 * MS);
     assert_string_equal(rank->causes[CAUSE_TRANSFORM].functions[0].function, "denoise");
     assert_int_equal(rank->compute_ns, STEPS * 60 * MS);
+    story_free(story);
+}
+
+static void a_model_of_the_users_own_functions_computes(void **state)
+{
+    (void)state;
+    struct story *story;
+    const struct summary_rank *rank = filter_story(&story, 0);
+    expect(rank, CAUSE_TRANSFORM, 0);
+    assert_int_equal(rank->compute_ns, STEPS * 90 * MS);
     story_free(story);
 }
 
@@ -544,6 +563,8 @@ static void without_a_gpu_what_runs_before_the_model_makes_the_batch(void **stat
     const uint32_t models[] = {TORCH, STEP};
     for (int is_own = 0; is_own < 2; is_own++) { /* a module, or functions of the script's own */
         struct story *story = story_begin();
+        if (!is_own)
+            story_mark(story, MARK_MODULE, 0, 0, 0);
         frames_tell(story);
         for (uint64_t i = 0; i < STEPS; i++) {
             uint64_t at = i * PERIOD;
@@ -612,6 +633,7 @@ int main(void)
         cmocka_unit_test(recording_costs_are_our_own),
         cmocka_unit_test(without_a_gpu_the_rest_of_the_loop_computes),
         cmocka_unit_test(a_filter_between_next_and_the_model_transforms),
+        cmocka_unit_test(a_model_of_the_users_own_functions_computes),
         cmocka_unit_test(a_pause_in_the_loop_is_an_accelerator_that_computes),
         cmocka_unit_test(a_rank_that_stands_still_in_backward_waits_for_another),
         cmocka_unit_test(a_loop_that_takes_from_a_thread_that_reads_ahead_waits_in_its_queue),
