@@ -244,6 +244,37 @@ def test_checkpoints_and_validation_are_told(watched):
     assert validation[0].start < saves[0].start
 
 
+def test_what_a_script_writes_between_batches_is_a_checkpoint(watched):
+    done = watched.train(
+        """
+        import pickle
+        import numpy
+
+        class Caching(Numbers):
+            def __getitem__(self, index):
+                numpy.save("cache.npy", numpy.ones(index))
+                return super().__getitem__(index)
+
+        def write(name, function, *arguments):
+            with open(name, "wb") as file:
+                first = function is pickle.dump
+                function(*arguments, file) if first else function(file, *arguments)
+
+        model, optimizer = new_model()
+        write("before.pkl", pickle.dump, {})
+        train(model, optimizer, DataLoader(Caching(), batch_size=8))
+        for x, y in DataLoader(Caching(), batch_size=8):
+            write("model.pkl", pickle.dump, {"model": model.state_dict()})
+            write("model.npz", numpy.savez, x.numpy())
+        torch.save(model.state_dict(), "model.pt")
+        print(pickle.loads(pickle.dumps(pickle.dump)) is pickle.dump)
+        print(sorted(pickle.load(open("model.pkl", "rb"))["model"]))
+        """
+    )
+    assert done.stdout.splitlines() == ["True", "['bias', 'weight']"]
+    assert len(watched.read().spans("SPAN_CHECKPOINT")) == 2 * 4 + 1
+
+
 def test_a_batch_may_be_anything(watched):
     watched.train(
         """

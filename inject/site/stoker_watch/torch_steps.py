@@ -23,6 +23,9 @@ CHECKPOINTS = {
     "transformers.trainer": ("Trainer._save_checkpoint",),
 }
 
+# What else scripts write their own checkpoints with, once they train.
+WRITERS = {"pickle": ("dump",), "numpy": ("save", "savez", "savez_compressed")}
+
 COLLECTIVES = (
     "all_reduce",
     "all_gather",
@@ -72,12 +75,17 @@ def in_loop():
     )
 
 
-def timed(what):
+def between_batches():
+    """What is written while a batch is made is a cache of the data set's."""
+    return steps.any and in_loop() and not state.next_begun and not moments.next_begun()
+
+
+def timed(what, when=in_loop):
     """Makes wrappers that tell the outermost call on the main thread as a span."""
 
     def make(original):
         def wrapper(*arguments, **options):
-            if _compiling() or what in _under or not in_loop():
+            if _compiling() or what in _under or not when():
                 return original(*arguments, **options)
             _under.add(what)
             state.open[what] = start = clock()
@@ -380,6 +388,15 @@ def patch_save(module):
     patch(module, "save", timed(rings.SPAN_CHECKPOINT))
 
 
+def patch_writers():
+    for name, functions in WRITERS.items():
+        module = sys.modules.get(name)
+        for function in functions if module is not None else ():
+            wrapper = patch(module, function, timed(rings.SPAN_CHECKPOINT, between_batches))
+            if wrapper is not None:
+                wrapper.__module__ = name  # where pickle finds it, not the one in C
+
+
 def patch_checkpoints(module):
     for path in CHECKPOINTS[module.__name__]:
         owner = module
@@ -504,6 +521,7 @@ def patch_torch(module):
     serialization = sys.modules.get("torch.serialization")
     if serialization is not None and module.save is not serialization.save:
         patch(module, "save", timed(rings.SPAN_CHECKPOINT))
+    patch_writers()
     if process.multiprocessing_parent() is None and not is_helper():
         recording.get()
 
