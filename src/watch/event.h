@@ -50,7 +50,8 @@ struct watch_thread {
 };
 struct watch_use {
     uint64_t cpu_user_ns, cpu_system_ns, run_delay_ns;
-    uint64_t read_calls_bytes, read_bytes, written_bytes; /* rchar; from and to the disk */
+    uint64_t read_calls_bytes, write_calls_bytes; /* by system calls, of whatever file */
+    uint64_t read_bytes, written_bytes;           /* from and to the disk */
     uint64_t minor_faults, major_faults;
     uint64_t rss_bytes; /* now */
     uint32_t threads;

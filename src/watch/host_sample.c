@@ -68,8 +68,10 @@ static void end_process(struct host_sample *host, struct tree_process *process, 
                                 .end = now,
                                 .process = &process->about};
     struct tree_process *parent = process_tree_find(&host->tree, stat->parent);
-    if (parent)
+    if (parent) {
         parent->credit += stat->user + stat->system + stat->children;
+        proc_sample_child(&parent->sample, &process->sample);
+    }
     process->ended = 1;
     host->sink.event(host->sink.user, &event);
 }
@@ -262,7 +264,7 @@ void host_sample_finish(struct host_sample *host, uint64_t now)
 {
     process_tree_scan(&host->tree, now);
     tell_new(host, now);
-    for (size_t i = 0; i < host->tree.count; i++)
+    for (size_t i = host->tree.count; i-- > 0;) /* children first: an end is told to the parent */
         use_process(host, &host->tree.list[i], now);
     for (size_t i = 0; i < host->tree.count; i++)
         if (!host->tree.list[i].ended) {

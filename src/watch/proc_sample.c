@@ -55,6 +55,7 @@ int proc_parse_stat(const char *text, size_t len, struct proc_stat *out)
         return 0;
     out->parent = (uint32_t)fields[4];
     out->minor_faults = fields[10];
+    out->children_faults = fields[11];
     out->major_faults = fields[12];
     out->user = fields[14];
     out->system = fields[15];
@@ -89,6 +90,7 @@ static int named_number(const char *text, size_t len, const char *name, uint64_t
 int proc_parse_io(const char *text, size_t len, struct proc_io *out)
 {
     return named_number(text, len, "rchar:", &out->read_calls) &&
+           named_number(text, len, "\nwchar:", &out->write_calls) &&
            named_number(text, len, "\nread_bytes:", &out->read) &&
            named_number(text, len, "\nwrite_bytes:", &out->written);
 }
@@ -319,22 +321,42 @@ static uint64_t since(uint64_t now, uint64_t before)
     return now > before ? now - before : 0;
 }
 
+void proc_sample_child(struct proc_sample *parent, const struct proc_sample *child)
+{
+    parent->credit.read_calls += child->io.read_calls;
+    parent->credit.write_calls += child->io.write_calls;
+    parent->credit.read += child->io.read;
+    parent->credit.written += child->io.written;
+}
+
+/* What a process read or wrote since the last look, less what is known of its children. */
+static uint64_t own_bytes(uint64_t now, uint64_t before, uint64_t *credit)
+{
+    uint64_t grown = since(now, before), known = grown < *credit ? grown : *credit;
+    *credit -= known;
+    return grown - known;
+}
+
 int proc_sample_use(struct proc_sample *sample, uint64_t now, uint64_t *start,
                     struct watch_use *out)
 {
     struct proc_stat stat, *last = &sample->stat;
-    struct proc_io io = {0};
+    struct proc_io io = {0}, none = {0};
     uint64_t tick = proc_tick_ns();
     if (!read_stat(sample, &stat) || stat.started != last->started)
         return 0;
     read_io(sample, &io);
+    /* Who does not wait for its children never gets what they did. */
+    struct proc_io *credit = stat.children_faults > last->children_faults ? &sample->credit : &none;
     *out = (struct watch_use){
         .cpu_user_ns = since(stat.user, last->user) * tick,
         .cpu_system_ns = since(stat.system, last->system) * tick,
         .run_delay_ns = sample->delay,
-        .read_calls_bytes = since(io.read_calls, sample->io.read_calls),
-        .read_bytes = since(io.read, sample->io.read),
-        .written_bytes = since(io.written, sample->io.written),
+        .read_calls_bytes = own_bytes(io.read_calls, sample->io.read_calls, &credit->read_calls),
+        .write_calls_bytes =
+            own_bytes(io.write_calls, sample->io.write_calls, &credit->write_calls),
+        .read_bytes = own_bytes(io.read, sample->io.read, &credit->read),
+        .written_bytes = own_bytes(io.written, sample->io.written, &credit->written),
         .minor_faults = since(stat.minor_faults, last->minor_faults),
         .major_faults = since(stat.major_faults, last->major_faults),
         .rss_bytes = stat.rss_pages * (uint64_t)sysconf(_SC_PAGESIZE),

@@ -19,6 +19,7 @@ struct proc_stat {
     char name[16], state;
     uint32_t parent, threads;
     uint64_t minor_faults, major_faults;
+    uint64_t children_faults;        /* minor ones, of children that were waited for */
     uint64_t user, system, children; /* ticks; children: of those that were waited for */
     uint64_t started;                /* ticks since boot: tells processes of one number apart */
     uint64_t rss_pages, blocked;     /* blocked: ticks */
@@ -26,8 +27,8 @@ struct proc_stat {
 int proc_parse_stat(const char *text, size_t len, struct proc_stat *out);
 /* "cpu delay slices", nanoseconds */
 int proc_parse_schedstat(const char *text, size_t len, uint64_t *cpu, uint64_t *delay);
-struct proc_io {
-    uint64_t read_calls, read, written;
+struct proc_io { /* bytes; with those of children that were waited for */
+    uint64_t read_calls, write_calls, read, written;
 };
 int proc_parse_io(const char *text, size_t len, struct proc_io *out);
 
@@ -54,7 +55,8 @@ struct proc_sample {
     uint64_t looked;
     struct proc_stat stat;
     struct proc_io io;
-    uint64_t delay; /* of all threads since the last look at the process */
+    struct proc_io credit; /* of children that ended: it will be in io once they are waited for */
+    uint64_t delay;        /* of all threads since the last look at the process */
     struct proc_thread *threads;
     size_t thread_count, thread_room;
     int *budget; /* files that may still be kept open; shared by all */
@@ -64,6 +66,8 @@ struct proc_sample {
 int proc_sample_open(struct proc_sample *sample, uint32_t pid, uint64_t now, int *budget);
 void proc_sample_close(struct proc_sample *sample); /* zeroed is fine */
 
+/* A child has ended: what it read and wrote is told, and not to be told of its parent again. */
+void proc_sample_child(struct proc_sample *parent, const struct proc_sample *child);
 /* The threads, anew. */
 void proc_sample_list(struct proc_sample *sample, uint64_t now);
 /* Calls take for each thread that did something, or that it is time to look at. Threads that do

@@ -12,7 +12,7 @@ struct heard {
     struct watch_process last;
     char name[PROCESS_NAME];
     uint32_t ended;
-    uint64_t processes, ends, threads, uses, machines, own_cpu, use_cpu;
+    uint64_t processes, ends, threads, uses, machines, own_cpu, use_cpu, written;
     char notice[256];
 };
 
@@ -36,6 +36,7 @@ static void hear(void *user, const struct watch_event *event)
     case EVENT_USE:
         heard->uses++;
         heard->use_cpu += event->use->cpu_user_ns + event->use->cpu_system_ns;
+        heard->written += event->use->write_calls_bytes;
         break;
     case EVENT_MACHINE:
         heard->machines++;
@@ -220,6 +221,58 @@ static void another(const char *how, const char *done)
         pause();
 }
 
+#define WRITTEN 20000000u
+
+/* A child that writes, is seen when it has, ends and is waited for. */
+static int child_go[2], child_done[2];
+
+static void write_in_a_child(void)
+{
+    static char bytes[WRITTEN];
+    char byte = 1;
+    int status;
+    pid_t child = fork();
+    if (!child) {
+        int to = open("/dev/null", O_WRONLY);
+        assert_int_equal(write(to, bytes, sizeof bytes), sizeof bytes);
+        assert_int_equal(write(child_done[1], &byte, 1), 1);
+        assert_int_equal(read(child_go[0], &byte, 1), 1);
+        _exit(0);
+    }
+    (void)waitpid(child, &status, 0);
+}
+
+static void what_a_child_wrote_is_told_once(void **state)
+{
+    struct host_sample host;
+    struct heard heard;
+    struct subject subject;
+    char byte = 1;
+    (void)state;
+    assert_int_equal(pipe(child_go), 0);
+    assert_int_equal(pipe(child_done), 0);
+    start(&subject, write_in_a_child);
+    host_start(&host, &heard, subject.pid);
+    host_sample_use(&host, 2 * SECOND);
+    assert_int_equal(write(subject.go, &byte, 1), 1);
+    assert_int_equal(read(child_done[0], &byte, 1), 1);
+    host_sample_use(&host, 3 * SECOND); /* finds the child */
+    host_sample_use(&host, 4 * SECOND);
+    assert_int_equal(heard.processes, 2);
+    assert_in_range(heard.written, WRITTEN, WRITTEN + 1000);
+    assert_int_equal(write(child_go[1], &byte, 1), 1);
+    assert_int_equal(read(subject.done, &byte, 1), 1); /* its parent has waited for it */
+    host_sample_use(&host, 5 * SECOND);
+    assert_int_equal(heard.ends, 1);
+    assert_in_range(heard.written, WRITTEN, WRITTEN + 1000);
+    end(&subject);
+    host_sample_reset(&host);
+    for (int i = 0; i < 2; i++) {
+        close(child_go[i]);
+        close(child_done[i]);
+    }
+}
+
 /* A process without a ring below the one that trains, of which a worker is the parent or not. */
 static uint64_t beside(const char *role, void (*body)(void), uint64_t looks_after)
 {
@@ -342,6 +395,7 @@ int main(int count, char **words)
         cmocka_unit_test(a_child_that_was_seen_is_not_counted_again_when_it_is_reaped),
         cmocka_unit_test(a_program_that_serves_no_loop_is_another_one),
         cmocka_unit_test(a_fork_of_the_one_that_trains_serves_it),
+        cmocka_unit_test(what_a_child_wrote_is_told_once),
         cmocka_unit_test(what_a_process_tells_of_itself_makes_its_role),
         cmocka_unit_test(a_process_that_is_gone_still_says_what_it_was),
         cmocka_unit_test(the_end_of_a_process_is_told_once),

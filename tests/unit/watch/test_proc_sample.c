@@ -21,6 +21,7 @@ static void a_name_with_blanks_and_parentheses_does_not_shift_the_fields(void **
     assert_int_equal(stat.state, 'S');
     assert_int_equal(stat.parent, 7);
     assert_int_equal(stat.minor_faults, 11);
+    assert_int_equal(stat.children_faults, 12);
     assert_int_equal(stat.major_faults, 13);
     assert_int_equal(stat.user, 150);
     assert_int_equal(stat.system, 160);
@@ -52,6 +53,7 @@ static void io_tells_what_was_read_by_calls_and_from_the_disk(void **state)
     (void)state;
     assert_true(proc_parse_io(text, strlen(text), &io));
     assert_int_equal(io.read_calls, 10);
+    assert_int_equal(io.write_calls, 20);
     assert_int_equal(io.read, 30);
     assert_int_equal(io.written, 40);
 }
