@@ -317,12 +317,17 @@ static stk_status processes_fill(const struct attribution *attribution, struct s
             .pid = line->facts.pid,
             .rank = line->facts.rank,
             .worker = line->facts.worker,
+            .told = line->use.told,
             .cpu_ns = line->use.cpu_user_ns + line->use.cpu_system_ns,
             .run_delay_ns = line->use.run_delay_ns,
+            .block_ns = line->use.block_ns,
             .read_bytes = line->use.read_bytes,
             .written_bytes = line->use.written_bytes,
+            .read_calls_bytes = line->use.read_calls_bytes,
+            .write_calls_bytes = line->use.write_calls_bytes,
+            .minor_faults = line->use.minor_faults,
             .major_faults = line->use.major_faults,
-            .max_rss = line->most_rss,
+            .max_rss = line->use.most_rss_bytes,
         };
         snprintf(process->role, sizeof process->role, "%s", roles[line->facts.role]);
         snprintf(process->name, sizeof process->name, "%s", line->name);

@@ -48,12 +48,21 @@ struct watch_thread {
     char state;        /* as /proc has it: R S D ... */
     char name[16];
 };
+/* What /proc told of a process: the rest of its use is 0. */
+enum use_told {
+    USE_STAT = 1, /* CPU, faults, memory */
+    USE_DELAY = 2,
+    USE_IO = 4,
+    USE_BLOCK = 8,
+    USE_ALL = USE_STAT | USE_DELAY | USE_IO | USE_BLOCK
+};
 struct watch_use {
-    uint64_t cpu_user_ns, cpu_system_ns, run_delay_ns;
+    unsigned told;                                               /* enum use_told */
+    uint64_t cpu_user_ns, cpu_system_ns, run_delay_ns, block_ns; /* of all threads */
     uint64_t read_calls_bytes, write_calls_bytes; /* by system calls, of whatever file */
     uint64_t read_bytes, written_bytes;           /* from and to the disk */
     uint64_t minor_faults, major_faults;
-    uint64_t rss_bytes; /* now */
+    uint64_t rss_bytes, most_rss_bytes; /* now; ever, as far as it is known */
     uint32_t threads;
 };
 struct watch_machine {

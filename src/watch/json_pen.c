@@ -55,6 +55,14 @@ void json_pen_i64(struct json_pen *pen, const char *name, int64_t value)
     text_format(&pen->text, "%" PRId64, value);
 }
 
+void json_pen_count(struct json_pen *pen, const char *name, int64_t value)
+{
+    if (value < 0)
+        json_pen_null(pen, name);
+    else
+        json_pen_i64(pen, name, value);
+}
+
 void json_pen_double(struct json_pen *pen, const char *name, double value, int digits)
 {
     double scale = pow(10.0, digits);

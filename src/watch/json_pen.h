@@ -20,6 +20,8 @@ void json_pen_null(struct json_pen *pen, const char *name);
 void json_pen_bool(struct json_pen *pen, const char *name, int value);
 void json_pen_u64(struct json_pen *pen, const char *name, uint64_t value);
 void json_pen_i64(struct json_pen *pen, const char *name, int64_t value);
+/* null where it is negative. */
+void json_pen_count(struct json_pen *pen, const char *name, int64_t value);
 /* Rounded to `digits` after the point; null for what is not finite. */
 void json_pen_double(struct json_pen *pen, const char *name, double value, int digits);
 /* Nanoseconds as seconds, with at most six digits after the point. */

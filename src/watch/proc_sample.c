@@ -149,6 +149,23 @@ static int read_thread(struct proc_sample *sample, struct proc_thread *thread, u
     return proc_parse_schedstat(text, len, cpu, delay);
 }
 
+/* How long a thread waited for disks since it was asked last. Asked for only where the kernel
+ * counts that, for it is the dearest of these files. */
+static uint64_t read_blocked(struct proc_sample *sample, struct proc_thread *thread)
+{
+    char path[64], text[PROC_TEXT];
+    struct proc_stat stat;
+    uint64_t before = thread->blocked;
+    snprintf(path, sizeof path, "/proc/%u/task/%u/stat", sample->pid, thread->thread);
+    size_t len = thread->thread == sample->pid
+                     ? read_kept(&sample->main_fd, sample->budget, path, text, sizeof text)
+                     : proc_read(path, text, sizeof text);
+    if (!proc_parse_stat(text, len, &stat) || stat.blocked < before)
+        return 0;
+    thread->blocked = stat.blocked;
+    return (stat.blocked - before) * proc_tick_ns();
+}
+
 static struct proc_thread *find_thread(struct proc_sample *sample, uint32_t number)
 {
     for (size_t i = 0; i < sample->thread_count; i++)
@@ -180,6 +197,28 @@ static void add_thread(struct proc_sample *sample, uint32_t number, uint64_t now
     (void)proc_read(path, name, sizeof name);
     snprintf(thread->name, sizeof thread->name, "%.*s", (int)strcspn(name, "\n"), name);
     sample->thread_count++;
+    sample->told |= USE_DELAY;
+}
+
+/* What a thread does that is listed again. The main thread's waits are the process's own. */
+static void look_closer(struct proc_sample *sample, struct proc_thread *thread)
+{
+    uint64_t before = thread->listed_cpu;
+    thread->seen = 1;
+    thread->listed_cpu = thread->cpu;
+    if (thread->cpu > before && thread->thread != sample->pid && sample->told & USE_BLOCK)
+        sample->block += read_blocked(sample, thread);
+}
+
+/* The kernel's own mark is higher than what looks have seen. */
+static void read_most_rss(struct proc_sample *sample)
+{
+    char path[64], text[2 * PROC_TEXT];
+    uint64_t kib;
+    snprintf(path, sizeof path, "/proc/%u/status", sample->pid);
+    size_t len = proc_read(path, text, sizeof text);
+    if (named_number(text, len, "\nVmHWM:", &kib)) /* a zombie has none any more */
+        sample->most_rss = kib * 1024;
 }
 
 void proc_sample_list(struct proc_sample *sample, uint64_t now)
@@ -197,7 +236,7 @@ void proc_sample_list(struct proc_sample *sample, uint64_t now)
             continue;
         struct proc_thread *thread = find_thread(sample, (uint32_t)number);
         if (thread)
-            thread->seen = 1;
+            look_closer(sample, thread);
         else
             add_thread(sample, (uint32_t)number, now);
     }
@@ -210,21 +249,7 @@ void proc_sample_list(struct proc_sample *sample, uint64_t now)
             drop_kept(&sample->threads[i].fd, sample->budget);
     }
     sample->thread_count = kept;
-}
-
-/* Ticks that the main thread waited for disks. Asked for only where the kernel counts them, and
- * only of a thread that did not run most of the time: it is the dearest of these files. */
-static uint64_t read_blocked(struct proc_sample *sample, struct proc_thread *thread)
-{
-    char path[64], text[PROC_TEXT];
-    struct proc_stat stat;
-    uint64_t before = thread->blocked;
-    snprintf(path, sizeof path, "/proc/%u/task/%u/stat", sample->pid, thread->thread);
-    size_t len = read_kept(&sample->main_fd, sample->budget, path, text, sizeof text);
-    if (!proc_parse_stat(text, len, &stat) || stat.blocked < before)
-        return 0;
-    thread->blocked = stat.blocked;
-    return (stat.blocked - before) * proc_tick_ns();
+    read_most_rss(sample);
 }
 
 /* Kernels before 5.14 count whenever they can, and have no switch. */
@@ -257,7 +282,8 @@ void proc_sample_threads(struct proc_sample *sample, uint64_t now,
         int is_main = thread->thread == sample->pid;
         thread->quiet = out.cpu_ns || is_main ? 0 : thread->quiet + 1;
         thread->rest = thread->quiet < QUIET_MOST ? thread->quiet : QUIET_MOST;
-        if (is_main && sample->counts_delays && 2 * out.cpu_ns < now - thread->looked)
+        /* One that ran most of the time did not wait. */
+        if (is_main && sample->told & USE_BLOCK && 2 * out.cpu_ns < now - thread->looked)
             out.block_ns = read_blocked(sample, thread);
         if (out.block_ns)
             out.state = 'D';
@@ -285,7 +311,9 @@ static void read_io(struct proc_sample *sample, struct proc_io *out)
     char path[64], text[PROC_TEXT];
     snprintf(path, sizeof path, "/proc/%u/io", sample->pid);
     size_t len = read_kept(&sample->io_fd, sample->budget, path, text, sizeof text);
-    if (!proc_parse_io(text, len, out))
+    if (proc_parse_io(text, len, out))
+        sample->told |= USE_IO;
+    else
         *out = sample->io; /* a process of another user does not tell */
 }
 
@@ -297,9 +325,11 @@ int proc_sample_open(struct proc_sample *sample, uint32_t pid, uint64_t now, int
         proc_sample_close(sample);
         return 0;
     }
+    sample->told = USE_STAT | (delays_are_counted() ? USE_BLOCK : 0);
     read_io(sample, &sample->io);
-    sample->counts_delays = delays_are_counted();
     proc_sample_list(sample, now);
+    for (size_t i = 0; i < sample->thread_count && sample->told & USE_BLOCK; i++)
+        (void)read_blocked(sample, &sample->threads[i]); /* from now on */
     return 1;
 }
 
@@ -349,9 +379,11 @@ int proc_sample_use(struct proc_sample *sample, uint64_t now, uint64_t *start,
     /* Who does not wait for its children never gets what they did. */
     struct proc_io *credit = stat.children_faults > last->children_faults ? &sample->credit : &none;
     *out = (struct watch_use){
+        .told = sample->told,
         .cpu_user_ns = since(stat.user, last->user) * tick,
         .cpu_system_ns = since(stat.system, last->system) * tick,
         .run_delay_ns = sample->delay,
+        .block_ns = sample->block + since(stat.blocked, last->blocked) * tick,
         .read_calls_bytes = own_bytes(io.read_calls, sample->io.read_calls, &credit->read_calls),
         .write_calls_bytes =
             own_bytes(io.write_calls, sample->io.write_calls, &credit->write_calls),
@@ -360,12 +392,13 @@ int proc_sample_use(struct proc_sample *sample, uint64_t now, uint64_t *start,
         .minor_faults = since(stat.minor_faults, last->minor_faults),
         .major_faults = since(stat.major_faults, last->major_faults),
         .rss_bytes = stat.rss_pages * (uint64_t)sysconf(_SC_PAGESIZE),
+        .most_rss_bytes = sample->most_rss,
         .threads = stat.threads,
     };
     *start = sample->looked;
     sample->stat = stat;
     sample->io = io;
-    sample->delay = 0;
+    sample->delay = sample->block = 0;
     sample->looked = now;
     return 1;
 }

@@ -1,8 +1,8 @@
 /* proc_sample.h -- what /proc tells of one process and its threads, as differences between looks.
  * Files of /proc that are read often stay open as long as the budget for them lasts.
  * Owns: the open files and the list of threads.   Threads: one.   Errors: 0 when the process is
- * gone; a value that the kernel does not tell is 0.   Not here: which processes (process_tree.h),
- * the machine (machine_sample.h). */
+ * gone; what the kernel does not tell is 0, and `told` says so.   Not here: which processes
+ * (process_tree.h), the machine (machine_sample.h). */
 #ifndef WATCH_PROC_SAMPLE_H
 #define WATCH_PROC_SAMPLE_H
 
@@ -45,18 +45,21 @@ struct proc_thread {
     uint64_t looked; /* when */
     uint64_t cpu, delay, blocked;
     uint32_t quiet, rest; /* looks without any use; looks to leave out */
+    uint64_t listed_cpu;  /* when it was listed last */
     char name[16];
 };
 
 struct proc_sample {
     uint32_t pid;
     int stat_fd, io_fd, main_fd; /* -1: not kept; main_fd: stat of the main thread */
-    int counts_delays;           /* the kernel tells how long threads wait for disks */
+    unsigned told;               /* enum use_told: at any look so far */
     uint64_t looked;
     struct proc_stat stat;
     struct proc_io io;
     struct proc_io credit; /* of children that ended: it will be in io once they are waited for */
     uint64_t delay;        /* of all threads since the last look at the process */
+    uint64_t block;        /* the same, of all but the main thread */
+    uint64_t most_rss;
     struct proc_thread *threads;
     size_t thread_count, thread_room;
     int *budget; /* files that may still be kept open; shared by all */
@@ -68,7 +71,7 @@ void proc_sample_close(struct proc_sample *sample); /* zeroed is fine */
 
 /* A child has ended: what it read and wrote is told, and not to be told of its parent again. */
 void proc_sample_child(struct proc_sample *parent, const struct proc_sample *child);
-/* The threads, anew. */
+/* The threads, anew, and what is dear to look at. */
 void proc_sample_list(struct proc_sample *sample, uint64_t now);
 /* Calls take for each thread that did something, or that it is time to look at. Threads that do
  * nothing are looked at less often. */

@@ -240,7 +240,7 @@ static void count_from_birth(const struct process_tree *tree, struct proc_sample
     struct proc_stat *stat = &sample->stat;
     if (stat->started < tree->begun)
         return;
-    stat->user = stat->system = stat->children = 0;
+    stat->user = stat->system = stat->children = stat->blocked = 0;
     stat->minor_faults = stat->major_faults = stat->children_faults = 0;
     sample->io = (struct proc_io){0};
 }

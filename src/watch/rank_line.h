@@ -121,8 +121,7 @@ struct process_line {
     struct time_list looks, uses;     /* of the main thread, of the process */
     struct call_frames frames;
     struct kernel_names kernels;
-    struct watch_use use; /* sums; rss is the last */
-    uint64_t most_rss;
+    struct watch_use use;   /* sums; rss is the last */
     struct rank_line *rank; /* NULL: it has no loop that was seen */
 };
 

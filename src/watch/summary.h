@@ -94,7 +94,11 @@ struct summary_process {
     uint32_t pid;
     char role[12], name[128];
     int32_t rank, worker;
-    uint64_t cpu_ns, run_delay_ns, read_bytes, written_bytes, major_faults, max_rss;
+    unsigned told; /* enum use_told (event.h): the rest is 0 and not known */
+    uint64_t cpu_ns, run_delay_ns, block_ns;
+    uint64_t read_bytes, written_bytes;           /* from and to the disk */
+    uint64_t read_calls_bytes, write_calls_bytes; /* by system calls */
+    uint64_t minor_faults, major_faults, max_rss;
 };
 
 /* One value a bin; bins double in length when there are too many. */

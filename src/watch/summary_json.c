@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "watch/findings.h"
+#include "watch/host_json.h"
 #include "watch/json_pen.h"
 #include "watch/secret_mask.h"
 
@@ -199,20 +200,12 @@ static void put_busy(struct json_pen *pen, const struct summary_rank *rank, uint
     json_pen_seconds(pen, "idle_s", rank->idle_ns);
 }
 
-static void put_rank_number(struct json_pen *pen, int32_t rank)
-{
-    if (rank < 0)
-        json_pen_null(pen, "rank");
-    else
-        json_pen_i64(pen, "rank", rank);
-}
-
 static void put_rank(struct json_pen *pen, const struct summary *summary,
                      const struct summary_rank *rank)
 {
     uint64_t judged = findings_judged(rank);
     json_pen_open(pen, NULL, '{');
-    put_rank_number(pen, rank->rank);
+    json_pen_count(pen, "rank", rank->rank);
     json_pen_u64(pen, "pid", rank->pid);
     if (summary->mode == WATCH_GPU || summary->mode == WATCH_SAMPLED)
         json_pen_u64(pen, "device", rank->device);
@@ -259,7 +252,7 @@ static void put_ranks(struct json_pen *pen, const struct summary *summary)
     json_pen_close(pen, '}');
 }
 
-/* --- gaps, functions, loaders, processes --------------------------------------------------- */
+/* --- gaps, functions, loaders -------------------------------------------------------------- */
 
 static void put_gaps(struct json_pen *pen, const struct summary *summary)
 {
@@ -273,7 +266,7 @@ static void put_gaps(struct json_pen *pen, const struct summary *summary)
         json_pen_seconds(pen, "start_s", gap->start);
         json_pen_seconds(pen, "seconds", gap->ns);
         json_pen_text(pen, "cause", cause_id(gap->cause));
-        put_rank_number(pen, gap->rank);
+        json_pen_count(pen, "rank", gap->rank);
         json_pen_close(pen, '}');
     }
     json_pen_close(pen, ']');
@@ -330,32 +323,24 @@ static void put_choice(struct json_pen *pen, const char *name, int32_t value)
         json_pen_bool(pen, name, value);
 }
 
-static void put_count(struct json_pen *pen, const char *name, int64_t value)
-{
-    if (value < 0)
-        json_pen_null(pen, name);
-    else
-        json_pen_i64(pen, name, value);
-}
-
 static void put_loader_options(struct json_pen *pen, const struct summary_loader *loader)
 {
     json_pen_u64(pen, "id", loader->id);
-    put_rank_number(pen, loader->rank);
+    json_pen_count(pen, "rank", loader->rank);
     json_pen_text(pen, "kind", loader->kind);
     json_pen_known(pen, "class", loader->class_name);
     json_pen_known(pen, "dataset", loader->dataset);
     json_pen_known(pen, "collate", loader->collate);
     json_pen_known(pen, "file", loader->file);
     json_pen_u64(pen, "line", loader->line);
-    put_count(pen, "batch_size", loader->batch_size);
-    put_count(pen, "workers", loader->workers);
-    put_count(pen, "prefetch_factor", loader->prefetch_factor);
+    json_pen_count(pen, "batch_size", loader->batch_size);
+    json_pen_count(pen, "workers", loader->workers);
+    json_pen_count(pen, "prefetch_factor", loader->prefetch_factor);
     put_choice(pen, "pin_memory", loader->pin_memory);
     put_choice(pen, "persistent_workers", loader->persistent_workers);
     put_choice(pen, "in_order", loader->in_order);
-    put_count(pen, "samples", loader->samples);
-    put_count(pen, "batches", loader->batches);
+    json_pen_count(pen, "samples", loader->samples);
+    json_pen_count(pen, "batches", loader->batches);
 }
 
 static void put_loader(struct json_pen *pen, const struct summary_loader *loader)
@@ -388,27 +373,6 @@ static void put_loader(struct json_pen *pen, const struct summary_loader *loader
         json_pen_null(pen, "files");
     }
     json_pen_close(pen, '}');
-}
-
-static void put_process(struct json_pen *pen, const struct summary_process *process)
-{
-    struct text name = {0};
-    secret_mask_line(&name, process->name);
-    json_pen_open(pen, NULL, '{');
-    json_pen_u64(pen, "pid", process->pid);
-    json_pen_text(pen, "role", process->role);
-    json_pen_text(pen, "name", name.data ? name.data : "");
-    put_rank_number(pen, process->rank);
-    put_count(pen, "worker", process->worker);
-    json_pen_seconds(pen, "cpu_s", process->cpu_ns);
-    json_pen_seconds(pen, "run_delay_s", process->run_delay_ns);
-    json_pen_u64(pen, "read_bytes", process->read_bytes);
-    json_pen_u64(pen, "written_bytes", process->written_bytes);
-    json_pen_u64(pen, "major_faults", process->major_faults);
-    json_pen_u64(pen, "max_rss_bytes", process->max_rss);
-    json_pen_close(pen, '}');
-    pen->text.failed |= name.failed;
-    text_free(&name);
 }
 
 /* --- what is drawn ------------------------------------------------------------------------- */
@@ -545,10 +509,7 @@ static void put_lists(struct json_pen *pen, const struct summary *summary)
     json_pen_close(pen, ']');
     put_series(pen, summary);
     put_timeline(pen, summary);
-    json_pen_open(pen, "processes", '[');
-    for (size_t i = 0; i < summary->process_count; i++)
-        put_process(pen, &summary->processes[i]);
-    json_pen_close(pen, ']');
+    host_json_put(pen, summary);
 }
 
 stk_status summary_json_write(const struct summary *summary, const struct verdict *verdict,

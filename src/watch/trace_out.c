@@ -378,6 +378,15 @@ static void take_use(struct trace_out *trace, const struct watch_event *event)
                 each_second(use->cpu_user_ns + use->cpu_system_ns, event) / 1e9);
     add_counter(trace, event->pid, "read, MB/s", event->end,
                 each_second(use->read_calls_bytes, event) / 1e6);
+    add_counter(trace, event->pid, "written, MB/s", event->end,
+                each_second(use->write_calls_bytes, event) / 1e6);
+    add_counter(trace, event->pid, "waiting for a CPU, threads", event->end,
+                each_second(use->run_delay_ns, event) / 1e9);
+    add_counter(trace, event->pid, "major faults/s", event->end,
+                each_second(use->major_faults, event));
+    if (use->told & USE_BLOCK)
+        add_counter(trace, event->pid, "waiting for a disk, threads", event->end,
+                    each_second(use->block_ns, event) / 1e9);
 }
 
 static void take_machine(struct trace_out *trace, const struct watch_event *event)

@@ -262,8 +262,12 @@ def processes(workers=4):
             "worker": worker,
             "cpu_s": cpu,
             "run_delay_s": delay,
+            "io_wait_s": 2.4 if role == "worker" else None,
             "read_bytes": read,
             "written_bytes": 4096,
+            "read_calls_bytes": 3 * read,
+            "write_calls_bytes": 81920,
+            "minor_faults": 231400,
             "major_faults": 12,
             "max_rss_bytes": 891289600,
         }

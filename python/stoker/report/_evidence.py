@@ -284,8 +284,10 @@ def _processes_of(run: Run) -> list[Block]:
     shapes = [
         ("cpu_s", form.seconds),
         ("run_delay_s", form.seconds),
+        ("io_wait_s", form.seconds),
         ("read_bytes", form.size),
         ("written_bytes", form.size),
+        ("minor_faults", form.count),
         ("major_faults", form.count),
         ("max_rss_bytes", form.size),
     ]
@@ -296,8 +298,9 @@ def _processes_of(run: Run) -> list[Block]:
         name = f"{role} {worker:.0f}" if worker is not None and worker >= 0 else role
         numbers = [[run.get(f"processes/{i}/{key}", shape)] for key, shape in shapes]
         rows.append([[name, " ", Code(found[i]["name"] or "")], *numbers])
-    head = ["process", "CPU", "waited for a CPU", "read", "written", "major faults", "memory"]
-    blocks: list[Block] = [Table(head, rows, "lrrrrrr")]
+    head = ["process", "CPU", "waited for a CPU", "for a disk", "read", "written"]
+    head += ["minor faults", "major", "most memory"]
+    blocks: list[Block] = [Table(head, rows, "lrrrrrrrr")]
     if len(found) > len(most):
         blocks.append(Paragraph([f"{len(found) - len(most)} more used less CPU."], quiet=True))
     return blocks

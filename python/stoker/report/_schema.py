@@ -186,8 +186,9 @@ PROCESS = {
     "name": TEXT,
     **_all(
         NUMBER,
-        "pid rank worker cpu_s run_delay_s read_bytes written_bytes major_faults max_rss_bytes",
+        "pid rank worker cpu_s run_delay_s io_wait_s read_bytes written_bytes max_rss_bytes",
     ),
+    **_all(NUMBER, "read_calls_bytes write_calls_bytes minor_faults major_faults"),
 }
 WHAT_IF = _all(NUMBER, "wall_s steps step_median_s samples_s busy gain")
 ADVICE = {

@@ -1,6 +1,7 @@
 #include "base/testing.h"
 
 #include <pthread.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 
 #include "base/clock.h"
@@ -168,6 +169,48 @@ static void threads_are_told_with_what_they_used(void **state)
     assert_int_equal(budget, 3);
 }
 
+/* More than is in use at any look. */
+static void the_most_memory_is_what_the_kernel_has_seen(void **state)
+{
+    struct proc_sample sample;
+    struct watch_use use;
+    const size_t size = (size_t)64 << 20;
+    int budget = 3;
+    uint64_t start;
+    (void)state;
+    assert_true(proc_sample_open(&sample, (uint32_t)getpid(), 1, &budget));
+    char *bytes = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_true(bytes != MAP_FAILED);
+    memset(bytes, 1, size);
+    munmap(bytes, size);
+    proc_sample_list(&sample, 2);
+    assert_true(proc_sample_use(&sample, 3, &start, &use));
+    assert_true(use.most_rss_bytes >= use.rss_bytes + size / 4 * 3);
+    assert_true(use.minor_faults >= size / 4096 / 512); /* by pages of 2 MiB at the most */
+    proc_sample_close(&sample);
+}
+
+static void what_a_process_does_not_tell_is_said(void **state)
+{
+    struct proc_sample sample;
+    struct watch_use use;
+    char text[8];
+    int budget = 3;
+    uint64_t start;
+    (void)state;
+    int counted = !proc_read("/proc/sys/kernel/task_delayacct", text, sizeof text) || *text != '0';
+    assert_true(proc_sample_open(&sample, (uint32_t)getpid(), 1, &budget));
+    assert_true(proc_sample_use(&sample, 2, &start, &use));
+    assert_int_equal(use.told, counted ? (unsigned)USE_ALL : USE_ALL & ~(unsigned)USE_BLOCK);
+    sample.told = USE_STAT;
+    close(sample.io_fd);
+    sample.io_fd = open("/dev/null", O_RDONLY); /* as of a process of another user */
+    assert_true(proc_sample_use(&sample, 3, &start, &use));
+    assert_int_equal(use.told, USE_STAT);
+    assert_int_equal(use.read_calls_bytes, 0);
+    proc_sample_close(&sample);
+}
+
 static void a_process_that_is_gone_is_told_as_gone(void **state)
 {
     struct proc_sample sample;
@@ -272,6 +315,8 @@ int main(void)
         cmocka_unit_test(the_loopback_is_no_network),
         cmocka_unit_test(busy_is_neither_idle_nor_waiting_nor_stolen),
         cmocka_unit_test(threads_are_told_with_what_they_used),
+        cmocka_unit_test(the_most_memory_is_what_the_kernel_has_seen),
+        cmocka_unit_test(what_a_process_does_not_tell_is_said),
         cmocka_unit_test(a_process_that_is_gone_is_told_as_gone),
         cmocka_unit_test(children_and_theirs_are_found),
         cmocka_unit_test(a_name_is_the_program_and_its_script_and_no_more),

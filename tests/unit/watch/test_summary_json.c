@@ -3,6 +3,7 @@
 #include <locale.h>
 
 #include "base/json.h"
+#include "watch/event.h"
 #include "watch/summary_json.h"
 #include "watch/summary_making.h"
 
@@ -112,6 +113,33 @@ static void shares_of_all_causes_add_up_to_one(void **state)
         sum += share;
     }
     assert_true(sum > 0.9999 && sum < 1.0001);
+    json_free(run);
+}
+
+static void what_was_not_told_of_a_process_is_null(void **state)
+{
+    (void)state;
+    static const char *const io[] = {"read_bytes", "written_bytes", "read_calls_bytes",
+                                     "write_calls_bytes"};
+    struct made made;
+    made_healthy(&made);
+    made.summary.process_count = 2;
+    made.processes[0].told = USE_STAT | USE_DELAY | USE_IO;
+    made.processes[0].cpu_ns = SECOND;
+    made.processes[0].minor_faults = 7;
+    made.processes[0].written_bytes = 40;
+    made.processes[1].told = USE_BLOCK;
+    made.processes[1].block_ns = 2 * SECOND;
+    struct json *run = parsed(&made);
+    const struct json *first = json_item(json_member(run, "processes"), 0);
+    const struct json *second = json_item(json_member(run, "processes"), 1);
+    assert_true(number(first, "cpu_s") == 1 && number(first, "run_delay_s") == 0);
+    assert_true(number(first, "minor_faults") == 7 && number(first, "written_bytes") == 40);
+    assert_true(is_null(first, "io_wait_s") && number(second, "io_wait_s") == 2);
+    assert_true(is_null(second, "cpu_s") && is_null(second, "run_delay_s"));
+    assert_true(is_null(second, "major_faults") && is_null(second, "max_rss_bytes"));
+    for (size_t i = 0; i < sizeof io / sizeof io[0]; i++)
+        assert_true(number(first, io[i]) >= 0 && is_null(second, io[i]));
     json_free(run);
 }
 
@@ -325,6 +353,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_run_is_written_with_its_numbers),
         cmocka_unit_test(shares_of_all_causes_add_up_to_one),
+        cmocka_unit_test(what_was_not_told_of_a_process_is_null),
         cmocka_unit_test(functions_of_several_ranks_are_one),
         cmocka_unit_test(secrets_of_the_command_are_hidden),
         cmocka_unit_test(names_with_quotes_and_bad_bytes_are_escaped),

@@ -219,7 +219,13 @@ static void counters_tell_samples_memory_and_power(void **state)
     struct fixture fixture;
     struct record_mark batch = {
         .head = {.type = RECORD_MARK}, .time = BEGUN + 1, .what = MARK_BATCH, .b = 32};
-    struct watch_use use = {.rss_bytes = 5000000, .cpu_user_ns = 500000000};
+    struct watch_use use = {.told = USE_ALL,
+                            .rss_bytes = 5000000,
+                            .cpu_user_ns = 500000000,
+                            .block_ns = 250000000,
+                            .run_delay_ns = 125000000,
+                            .write_calls_bytes = 7000000,
+                            .major_faults = 3};
     struct watch_device device = {.device = 1, .power_mw = 350000};
     struct watch_event event = {.type = EVENT_USE, .pid = 7, .start = BEGUN};
     event.end = BEGUN + 1000000000;
@@ -237,6 +243,12 @@ static void counters_tell_samples_memory_and_power(void **state)
     assert_true(number(json_member(find(json, "C", "memory, MB"), "args"), "value") == 5);
     assert_true(number(json_member(find(json, "C", "CPUs"), "args"), "value") == 0.5);
     assert_true(number(json_member(find(json, "C", "GPU 1 power, W"), "args"), "value") == 350);
+    assert_true(number(json_member(find(json, "C", "written, MB/s"), "args"), "value") == 7);
+    assert_true(number(json_member(find(json, "C", "major faults/s"), "args"), "value") == 3);
+    assert_true(number(json_member(find(json, "C", "waiting for a CPU, threads"), "args"),
+                       "value") == 0.125);
+    assert_true(number(json_member(find(json, "C", "waiting for a disk, threads"), "args"),
+                       "value") == 0.25);
     close_trace(&fixture, json);
 }
 

@@ -1,0 +1,54 @@
+#include "watch/host_json.h"
+
+#include "watch/event.h"
+#include "watch/secret_mask.h"
+
+static void put_told(struct json_pen *pen, const char *name, unsigned told, uint64_t value)
+{
+    if (told)
+        json_pen_u64(pen, name, value);
+    else
+        json_pen_null(pen, name);
+}
+
+static void put_told_seconds(struct json_pen *pen, const char *name, unsigned told, uint64_t ns)
+{
+    if (told)
+        json_pen_seconds(pen, name, ns);
+    else
+        json_pen_null(pen, name);
+}
+
+static void put_process(struct json_pen *pen, const struct summary_process *process)
+{
+    struct text name = {0};
+    unsigned told = process->told;
+    secret_mask_line(&name, process->name);
+    json_pen_open(pen, NULL, '{');
+    json_pen_u64(pen, "pid", process->pid);
+    json_pen_text(pen, "role", process->role);
+    json_pen_text(pen, "name", name.data ? name.data : "");
+    json_pen_count(pen, "rank", process->rank);
+    json_pen_count(pen, "worker", process->worker);
+    put_told_seconds(pen, "cpu_s", told & USE_STAT, process->cpu_ns);
+    put_told_seconds(pen, "run_delay_s", told & USE_DELAY, process->run_delay_ns);
+    put_told_seconds(pen, "io_wait_s", told & USE_BLOCK, process->block_ns);
+    put_told(pen, "read_bytes", told & USE_IO, process->read_bytes);
+    put_told(pen, "written_bytes", told & USE_IO, process->written_bytes);
+    put_told(pen, "read_calls_bytes", told & USE_IO, process->read_calls_bytes);
+    put_told(pen, "write_calls_bytes", told & USE_IO, process->write_calls_bytes);
+    put_told(pen, "minor_faults", told & USE_STAT, process->minor_faults);
+    put_told(pen, "major_faults", told & USE_STAT, process->major_faults);
+    put_told(pen, "max_rss_bytes", told & USE_STAT, process->max_rss);
+    json_pen_close(pen, '}');
+    pen->text.failed |= name.failed;
+    text_free(&name);
+}
+
+void host_json_put(struct json_pen *pen, const struct summary *summary)
+{
+    json_pen_open(pen, "processes", '[');
+    for (size_t i = 0; i < summary->process_count; i++)
+        put_process(pen, &summary->processes[i]);
+    json_pen_close(pen, ']');
+}
