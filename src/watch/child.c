@@ -170,23 +170,26 @@ stk_status child_start(struct child *child, const char *const *command, char *co
 stk_status child_wait(struct child *child, struct stk_watch_exit *out, struct stk_error *err)
 {
     siginfo_t about;
-    int status = 0, result;
+    int result;
     *out = (struct stk_watch_exit){0};
-    /* It is left a zombie until nothing is passed on any more: its number is not another's yet. */
-    do
+    do /* while it is a zombie its number is not another's */
         result = waitid(P_PID, (id_t)child->pid, &about, WEXITED | WNOWAIT);
     while (result && errno == EINTR);
     int number = errno;
     receiver = 0;
-    while (!result && waitpid(child->pid, &status, 0) < 0 && errno == EINTR)
-        ;
     give_signals_back(child);
-    child->pid = 0;
     if (result)
         return fail_errno(err, number, "waiting for the command");
-    if (WIFSIGNALED(status))
-        out->signal = WTERMSIG(status);
+    if (about.si_code == CLD_EXITED)
+        out->status = about.si_status;
     else
-        out->status = WEXITSTATUS(status);
+        out->signal = about.si_status;
     return STK_OK;
+}
+
+void child_close(struct child *child)
+{
+    while (child->pid > 0 && waitpid(child->pid, NULL, 0) < 0 && errno == EINTR)
+        ;
+    child->pid = 0;
 }

@@ -27,8 +27,11 @@ struct child {
  * stays ignored. */
 STK_CHECK stk_status child_start(struct child *child, const char *const *command,
                                  char *const *environment, struct stk_error *err);
-/* Waits for its end and puts the signals' actions back. */
+/* Waits for its end and puts the signals' actions back. It stays a zombie, of which /proc still
+ * tells what it used. */
 STK_CHECK stk_status child_wait(struct child *child, struct stk_watch_exit *out,
                                 struct stk_error *err);
+/* Lets a command that has ended go; one that did not start is fine. */
+void child_close(struct child *child);
 
 #endif

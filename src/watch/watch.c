@@ -219,6 +219,7 @@ stk_status stk_watch_run(struct stk_watch *watch, struct stk_watch_exit *out, st
     watch->ended = (uint64_t)clock_now();
     if (watch->collect)
         collect_stop(watch->collect);
+    child_close(&watch->child); /* not before: the last look is at what it used in all */
     watch->stopped = 1;
     *out = watch->exit;
     return status;

@@ -420,6 +420,17 @@ def test_processes_of_the_command_are_told(stoker, tmp_path):
     assert max(process["cpu_s"] for process in told["processes"]) == pytest.approx(0.5, abs=0.25)
 
 
+def test_what_a_short_command_used_is_told_to_its_end(stoker, tmp_path):
+    script = (
+        "import time\n"
+        "while time.process_time() < 0.1: pass\n"
+        "open('/dev/null', 'wb').write(bytes(20_000_000))\n"
+    )
+    told = run_file(stoker, tmp_path, PYTHON, "-S", "-c", script)
+    assert told["processes"][0]["write_calls_bytes"] == pytest.approx(20_000_000, rel=0.01)
+    assert told["processes"][0]["cpu_s"] == pytest.approx(0.1, abs=0.05)
+
+
 def test_a_hundred_workers_are_watched_cheaply(stoker, tmp_path):
     script = (
         "import os, time\n"

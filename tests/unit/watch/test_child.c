@@ -15,6 +15,11 @@ static struct stk_watch_exit ran(const char *const *command)
     assert_int_equal(child_start(&child, command, environ, &err), STK_OK);
     assert_true(child.pid > 0);
     assert_int_equal(child_wait(&child, &out, &err), STK_OK);
+    assert_int_equal(kill(child.pid, 0), 0); /* /proc still tells of it */
+    pid_t pid = child.pid;
+    child_close(&child);
+    child_close(&child); /* once more does nothing */
+    assert_int_equal(kill(pid, 0), -1);
     return out;
 }
 
