@@ -177,6 +177,7 @@ static stk_status thread_take(struct attribution *attribution, const struct watc
     if (!line)
         return fail_memory(err, sizeof *line);
     const struct watch_thread *thread = event->thread;
+    host_sums_thread(&attribution->host, event->pid, thread);
     uint32_t loop =
         line->rank && line->rank->loop_thread_sure ? line->rank->loop_thread : event->pid;
     if (thread->thread != loop || event->end <= event->start)

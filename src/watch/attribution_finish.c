@@ -483,6 +483,7 @@ stk_status attribution_finish(struct attribution *attribution, struct summary *o
     if (status)
         return status;
     shares_fill(attribution, out);
+    host_sums_summary(&attribution->host, out);
     out->sampled_hz = attribution->sampled_hz;
     out->throttle = attribution->throttle;
     out->records = attribution->records;

@@ -9,6 +9,7 @@
 #include "watch/device_sample.h"
 #include "watch/excerpt.h"
 #include "watch/gap_list.h"
+#include "watch/host_sums.h"
 #include "watch/idle_split.h"
 #include "watch/kernel_names.h"
 #include "watch/series_bins.h"
@@ -30,6 +31,7 @@ struct attribution {
     struct gap_list gaps;
     struct excerpt excerpt;
     struct time_list machine; /* struct machine_look */
+    struct host_sums host;
     struct {
         uint64_t length, busy, own; /* of all looks */
         uint64_t rss;

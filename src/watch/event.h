@@ -47,6 +47,8 @@ struct watch_thread {
     uint64_t block_ns; /* waited for a disk (delay accounting); 0 where the kernel does not say */
     char state;        /* as /proc has it: R S D ... */
     char name[16];
+    /* In all, since it began; of one that was there before the watching, since then. */
+    uint64_t cpu_sum_ns, run_delay_sum_ns;
 };
 /* What /proc told of a process: the rest of its use is 0. */
 enum use_told {

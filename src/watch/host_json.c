@@ -45,10 +45,25 @@ static void put_process(struct json_pen *pen, const struct summary_process *proc
     text_free(&name);
 }
 
+static void put_thread(struct json_pen *pen, const struct summary_thread *thread)
+{
+    json_pen_open(pen, NULL, '{');
+    json_pen_u64(pen, "pid", thread->pid);
+    json_pen_u64(pen, "thread", thread->thread);
+    json_pen_text(pen, "name", thread->name);
+    json_pen_seconds(pen, "cpu_s", thread->cpu_ns);
+    json_pen_seconds(pen, "run_delay_s", thread->run_delay_ns);
+    json_pen_close(pen, '}');
+}
+
 void host_json_put(struct json_pen *pen, const struct summary *summary)
 {
     json_pen_open(pen, "processes", '[');
     for (size_t i = 0; i < summary->process_count; i++)
         put_process(pen, &summary->processes[i]);
+    json_pen_close(pen, ']');
+    json_pen_open(pen, "threads", '[');
+    for (size_t i = 0; i < summary->thread_count; i++)
+        put_thread(pen, &summary->threads[i]);
     json_pen_close(pen, ']');
 }

@@ -174,6 +174,14 @@ static struct proc_thread *find_thread(struct proc_sample *sample, uint32_t numb
     return NULL;
 }
 
+static void read_name(const struct proc_sample *sample, struct proc_thread *thread)
+{
+    char path[64], name[32];
+    snprintf(path, sizeof path, "/proc/%u/task/%u/comm", sample->pid, thread->thread);
+    if (proc_read(path, name, sizeof name))
+        snprintf(thread->name, sizeof thread->name, "%.*s", (int)strcspn(name, "\n"), name);
+}
+
 static void add_thread(struct proc_sample *sample, uint32_t number, uint64_t now)
 {
     if (sample->thread_count == PROC_THREADS_MOST)
@@ -192,20 +200,22 @@ static void add_thread(struct proc_sample *sample, uint32_t number, uint64_t now
         drop_kept(&thread->fd, sample->budget);
         return;
     }
-    char path[64], name[32];
-    snprintf(path, sizeof path, "/proc/%u/task/%u/comm", sample->pid, number);
-    (void)proc_read(path, name, sizeof name);
-    snprintf(thread->name, sizeof thread->name, "%.*s", (int)strcspn(name, "\n"), name);
+    read_name(sample, thread);
+    sample->delay += thread->delay;
     sample->thread_count++;
     sample->told |= USE_DELAY;
 }
 
-/* What a thread does that is listed again. The main thread's waits are the process's own. */
+/* What is dear, of a thread that is listed again. Threads get their names after they began, most
+ * of them soon. The main thread's waits are the process's own. */
 static void look_closer(struct proc_sample *sample, struct proc_thread *thread)
 {
     uint64_t before = thread->listed_cpu;
     thread->seen = 1;
     thread->listed_cpu = thread->cpu;
+    thread->listed++;
+    if ((thread->listed & (thread->listed - 1)) == 0)
+        read_name(sample, thread);
     if (thread->cpu > before && thread->thread != sample->pid && sample->told & USE_BLOCK)
         sample->block += read_blocked(sample, thread);
 }
@@ -277,6 +287,8 @@ void proc_sample_threads(struct proc_sample *sample, uint64_t now,
         struct watch_thread out = {.thread = thread->thread,
                                    .cpu_ns = cpu - thread->cpu,
                                    .run_delay_ns = delay - thread->delay,
+                                   .cpu_sum_ns = cpu - thread->cpu_base,
+                                   .run_delay_sum_ns = delay - thread->delay_base,
                                    .state = cpu > thread->cpu ? 'R' : 'S'};
         memcpy(out.name, thread->name, sizeof out.name);
         int is_main = thread->thread == sample->pid;
@@ -288,8 +300,9 @@ void proc_sample_threads(struct proc_sample *sample, uint64_t now,
         if (out.block_ns)
             out.state = 'D';
         sample->delay += out.run_delay_ns;
-        if (out.cpu_ns || out.run_delay_ns || is_main)
+        if (out.cpu_ns || out.run_delay_ns || is_main || !thread->is_told)
             take(user, sample->pid, thread->looked, now, &out);
+        thread->is_told = 1;
         thread->cpu = cpu;
         thread->delay = delay;
         thread->looked = now;
@@ -328,9 +341,28 @@ int proc_sample_open(struct proc_sample *sample, uint32_t pid, uint64_t now, int
     sample->told = USE_STAT | (delays_are_counted() ? USE_BLOCK : 0);
     read_io(sample, &sample->io);
     proc_sample_list(sample, now);
-    for (size_t i = 0; i < sample->thread_count && sample->told & USE_BLOCK; i++)
-        (void)read_blocked(sample, &sample->threads[i]); /* from now on */
+    sample->delay = 0;
+    for (size_t i = 0; i < sample->thread_count; i++) { /* from now on */
+        struct proc_thread *thread = &sample->threads[i];
+        thread->cpu_base = thread->cpu;
+        thread->delay_base = thread->delay;
+        if (sample->told & USE_BLOCK)
+            (void)read_blocked(sample, thread);
+    }
     return 1;
+}
+
+void proc_sample_from_birth(struct proc_sample *sample)
+{
+    struct proc_stat *stat = &sample->stat;
+    stat->user = stat->system = stat->children = stat->blocked = 0;
+    stat->minor_faults = stat->major_faults = stat->children_faults = 0;
+    sample->io = (struct proc_io){0};
+    for (size_t i = 0; i < sample->thread_count; i++) {
+        struct proc_thread *thread = &sample->threads[i];
+        sample->delay += thread->delay_base;
+        thread->cpu_base = thread->delay_base = 0;
+    }
 }
 
 void proc_sample_close(struct proc_sample *sample)

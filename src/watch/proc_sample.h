@@ -44,8 +44,11 @@ struct proc_thread {
     int seen;
     uint64_t looked; /* when */
     uint64_t cpu, delay, blocked;
-    uint32_t quiet, rest; /* looks without any use; looks to leave out */
-    uint64_t listed_cpu;  /* when it was listed last */
+    uint64_t cpu_base, delay_base; /* before it was watched */
+    uint32_t quiet, rest;          /* looks without any use; looks to leave out */
+    uint64_t listed_cpu;           /* when it was listed last */
+    uint32_t listed;               /* how often */
+    int is_told;                   /* what it did before it was found is no difference */
     char name[16];
 };
 
@@ -67,14 +70,16 @@ struct proc_sample {
 
 /* 0: there is no such process. */
 int proc_sample_open(struct proc_sample *sample, uint32_t pid, uint64_t now, int *budget);
+/* It began after the watching did: all that it did since is told at the next look. */
+void proc_sample_from_birth(struct proc_sample *sample);
 void proc_sample_close(struct proc_sample *sample); /* zeroed is fine */
 
 /* A child has ended: what it read and wrote is told, and not to be told of its parent again. */
 void proc_sample_child(struct proc_sample *parent, const struct proc_sample *child);
 /* The threads, anew, and what is dear to look at. */
 void proc_sample_list(struct proc_sample *sample, uint64_t now);
-/* Calls take for each thread that did something, or that it is time to look at. Threads that do
- * nothing are looked at less often. */
+/* Calls take for each thread that is new or did something, or that it is time to look at. Threads
+ * that do nothing are looked at less often. */
 void proc_sample_threads(struct proc_sample *sample, uint64_t now,
                          void (*take)(void *user, uint32_t pid, uint64_t start, uint64_t end,
                                       const struct watch_thread *thread),

@@ -237,12 +237,8 @@ int process_tree_rename(struct tree_process *process)
  * found. */
 static void count_from_birth(const struct process_tree *tree, struct proc_sample *sample)
 {
-    struct proc_stat *stat = &sample->stat;
-    if (stat->started < tree->begun)
-        return;
-    stat->user = stat->system = stat->children = stat->blocked = 0;
-    stat->minor_faults = stat->major_faults = stat->children_faults = 0;
-    sample->io = (struct proc_io){0};
+    if (sample->stat.started >= tree->begun)
+        proc_sample_from_birth(sample);
 }
 
 static void point_to_names(struct process_tree *tree)

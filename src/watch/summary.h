@@ -101,6 +101,12 @@ struct summary_process {
     uint64_t minor_faults, major_faults, max_rss;
 };
 
+struct summary_thread {
+    uint32_t pid, thread;
+    char name[16]; /* as the system has it: "pt_data_pin" */
+    uint64_t cpu_ns, run_delay_ns;
+};
+
 /* One value a bin; bins double in length when there are too many. */
 enum summary_series {
     SERIES_COMPUTE,
@@ -140,6 +146,7 @@ struct summary_what_if { /* of a second run with the loader's batches replayed *
 };
 
 #define SUMMARY_REASONS 16
+#define SUMMARY_THREADS 16
 struct summary {
     enum watch_mode mode;
     char **command;
@@ -164,6 +171,8 @@ struct summary {
     struct summary_tree main_tree, worker_tree;
     struct summary_process *processes;
     size_t process_count;
+    struct summary_thread threads[SUMMARY_THREADS]; /* that used most CPU, the most first */
+    size_t thread_count;
     float *series[SERIES_COUNT]; /* NULL: not seen */
     size_t bins;
     uint64_t bin_ns;

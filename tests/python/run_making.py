@@ -275,6 +275,15 @@ def processes(workers=4):
     ]
 
 
+def threads():
+    made = [(4711, 4711, "python"), (4711, 4790, "pt_data_pin"), (4712, 4712, "pt_data_worker")]
+    made.append((4999, 5000, "late"))  # of a process that is told no more
+    return [
+        {"pid": pid, "thread": thread, "name": name, "cpu_s": 44.5 - place, "run_delay_s": 0.75}
+        for place, (pid, thread, name) in enumerate(made)
+    ]
+
+
 def gpu_run(busy=0.412, epoch=17.76, shares=None):
     """A run on a GPU that waits for its input."""
     shares = shares or {"input/transform": 0.76, "input/fetch": 0.12, "copy": 0.08, "sync": 0.04}
@@ -314,6 +323,7 @@ def gpu_run(busy=0.412, epoch=17.76, shares=None):
         "series": series(wall, busy),
         "timeline": timeline(compute=0.08 * busy, wait=0.08 * (1 - busy)),
         "processes": processes(),
+        "threads": threads(),
         "watching": {
             "records": 1203441, "lost": 0, "stacks_hz": 99.2, "cpu_s": 0.81, "rss_bytes": 41943040,
         },

@@ -273,7 +273,7 @@ def _loader_times(run: Run) -> Table:
 
 
 def processes(runs: list[Run]) -> Section | None:
-    return _section("processes", "Processes", _each(runs, _processes_of))
+    return _section("processes", "Processes and threads", _each(runs, _processes_of))
 
 
 def _processes_of(run: Run) -> list[Block]:
@@ -293,9 +293,7 @@ def _processes_of(run: Run) -> list[Block]:
     ]
     rows: list[list[Words]] = []
     for i in most:
-        role = found[i]["role"] or "process"
-        worker = found[i]["worker"]
-        name = f"{role} {worker:.0f}" if worker is not None and worker >= 0 else role
+        name = _process_name(found[i])
         numbers = [[run.get(f"processes/{i}/{key}", shape)] for key, shape in shapes]
         rows.append([[name, " ", Code(found[i]["name"] or "")], *numbers])
     head = ["process", "CPU", "waited for a CPU", "for a disk", "read", "written"]
@@ -303,4 +301,27 @@ def _processes_of(run: Run) -> list[Block]:
     blocks: list[Block] = [Table(head, rows, "lrrrrrrrr")]
     if len(found) > len(most):
         blocks.append(Paragraph([f"{len(found) - len(most)} more used less CPU."], quiet=True))
-    return blocks
+    return blocks + _threads_of(run)
+
+
+def _process_name(process: dict[str, Any]) -> str:
+    role, worker = process["role"] or "process", process["worker"]
+    return f"{role} {worker:.0f}" if worker is not None and worker >= 0 else role
+
+
+def _threads_of(run: Run) -> list[Block]:
+    """Those that used most CPU."""
+    names = {process["pid"]: _process_name(process) for process in run["processes"]}
+    rows: list[list[Words]] = []
+    for i, thread in enumerate(run["threads"]):
+        place = ", its main thread" if thread["thread"] == thread["pid"] else ""
+        rows.append(
+            [
+                [Code(thread["name"] or "?")],
+                [f"{names.get(thread['pid'], 'process')}{place}"],
+                [run.get(f"threads/{i}/cpu_s", form.seconds)],
+                [run.get(f"threads/{i}/run_delay_s", form.seconds)],
+            ]
+        )
+    head = ["thread", "of", "CPU", "waited for a CPU"]
+    return [Table(head, rows, "llrr")] if rows else []

@@ -190,6 +190,7 @@ PROCESS = {
     ),
     **_all(NUMBER, "read_calls_bytes write_calls_bytes minor_faults major_faults"),
 }
+THREAD = {"name": TEXT, **_all(NUMBER, "pid thread cpu_s run_delay_s")}
 WHAT_IF = _all(NUMBER, "wall_s steps step_median_s samples_s busy gain")
 ADVICE = {
     "rule": TEXT,
@@ -238,6 +239,7 @@ RUN = {
         "lanes": [{"name": TEXT, "slices": [[NUMBER, NUMBER, TEXT]]}],
     },
     "processes": [PROCESS],
+    "threads": [THREAD],
     "watching": _all(NUMBER, "records lost stacks_hz cpu_s rss_bytes"),
     "cpu": {"own": NUMBER, "foreign": NUMBER},
     "throttle": [TEXT],

@@ -1,4 +1,4 @@
-/* What the host did in all: of processes, as the run file tells it. */
+/* What the host did in all: of processes and of threads, as the run file tells it. */
 #include "watch/watch_story.h"
 
 static void use_tell(struct story *story, uint32_t pid, uint64_t at, const struct watch_use *use)
@@ -55,10 +55,55 @@ static void what_a_process_used_adds_up(void **state)
     story_free(story);
 }
 
+static void thread_tell(struct story *story, uint32_t thread, uint64_t cpu)
+{
+    struct watch_thread told = {
+        .thread = thread, .name = "busy", .cpu_sum_ns = cpu, .run_delay_sum_ns = cpu / 2};
+    story_take(story, &(struct watch_event){.type = EVENT_THREAD, .pid = MAIN, .thread = &told});
+}
+
+/* Each grows a little at a time, so that all of them were the greatest once. */
+static void of_all_threads_that_come_and_go_the_greatest_are_told(void **state)
+{
+    (void)state;
+    struct story *story = story_begin();
+    enum { MANY = 3000 };
+    for (uint32_t i = 1; i <= MANY; i++)
+        for (uint64_t part = 1; part <= 3; part++)
+            thread_tell(story, i, part * (i * 7919 % MANY) * MS);
+    finish(story);
+    assert_int_equal(story->summary.thread_count, SUMMARY_THREADS);
+    for (size_t i = 0; i < SUMMARY_THREADS; i++) {
+        const struct summary_thread *thread = &story->summary.threads[i];
+        assert_int_equal(thread->cpu_ns, 3 * (MANY - 1 - i) * MS);
+        assert_int_equal(thread->run_delay_ns, thread->cpu_ns / 2);
+        assert_int_equal(thread->thread * UINT64_C(7919) % MANY, MANY - 1 - i);
+        assert_string_equal(thread->name, "busy");
+    }
+    story_free(story);
+}
+
+static void a_thread_with_the_number_of_one_that_ended_is_another(void **state)
+{
+    (void)state;
+    struct story *story = story_begin();
+    thread_tell(story, 7, 5 * MS);
+    thread_tell(story, 7, 9 * MS);
+    thread_tell(story, 7, 2 * MS);
+    thread_tell(story, 7, 3 * MS);
+    finish(story);
+    assert_int_equal(story->summary.thread_count, 2);
+    assert_int_equal(story->summary.threads[0].cpu_ns, 9 * MS);
+    assert_int_equal(story->summary.threads[1].cpu_ns, 3 * MS);
+    story_free(story);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_a_process_used_adds_up),
+        cmocka_unit_test(of_all_threads_that_come_and_go_the_greatest_are_told),
+        cmocka_unit_test(a_thread_with_the_number_of_one_that_ended_is_another),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

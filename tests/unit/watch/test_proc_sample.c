@@ -169,6 +169,67 @@ static void threads_are_told_with_what_they_used(void **state)
     assert_int_equal(budget, 3);
 }
 
+struct named {
+    struct watch_thread last[2]; /* of the main thread, of the other */
+    uint64_t calls;
+};
+
+static void take_named(void *user, uint32_t pid, uint64_t start, uint64_t end,
+                       const struct watch_thread *thread)
+{
+    struct named *named = user;
+    (void)start;
+    (void)end;
+    named->last[thread->thread != pid] = *thread;
+    named->calls++;
+}
+
+static void *work_twice(void *user)
+{
+    work(60000000);
+    pthread_barrier_wait(user);
+    pthread_barrier_wait(user);
+    pthread_setname_np(pthread_self(), "named late");
+    work(20000000);
+    pthread_barrier_wait(user);
+    pthread_barrier_wait(user);
+    return NULL;
+}
+
+static void a_thread_is_told_from_its_birth_and_a_process_from_when_it_is_watched(void **state)
+{
+    struct proc_sample sample;
+    struct named named = {0};
+    int budget = 3;
+    pthread_t thread;
+    pthread_barrier_t barrier;
+    (void)state;
+    work(200000000);
+    assert_true(proc_sample_open(&sample, (uint32_t)getpid(), 1, &budget));
+    pthread_barrier_init(&barrier, NULL, 2);
+    assert_int_equal(pthread_create(&thread, NULL, work_twice, &barrier), 0);
+    pthread_barrier_wait(&barrier);
+    proc_sample_list(&sample, 2);
+    proc_sample_threads(&sample, 3, take_named, &named);
+    assert_int_equal(named.calls, 2); /* the other one does nothing any more, but is new */
+    assert_true(named.last[0].cpu_sum_ns < 100000000);
+    assert_true(named.last[1].cpu_sum_ns >= 60000000 && named.last[1].cpu_ns < 60000000);
+    pthread_barrier_wait(&barrier);
+    pthread_barrier_wait(&barrier);
+    proc_sample_list(&sample, 4);
+    for (uint64_t now = 5; now < 8; now++) /* one that did nothing is left out for a while */
+        proc_sample_threads(&sample, now, take_named, &named);
+    assert_true(named.last[1].cpu_sum_ns >= 80000000);
+    assert_string_equal(named.last[1].name, "named late");
+    proc_sample_from_birth(&sample);
+    proc_sample_threads(&sample, 8, take_named, &named);
+    assert_true(named.last[0].cpu_sum_ns >= 200000000);
+    pthread_barrier_wait(&barrier);
+    pthread_join(thread, NULL);
+    proc_sample_close(&sample);
+    pthread_barrier_destroy(&barrier);
+}
+
 /* More than is in use at any look. */
 static void the_most_memory_is_what_the_kernel_has_seen(void **state)
 {
@@ -315,6 +376,7 @@ int main(void)
         cmocka_unit_test(the_loopback_is_no_network),
         cmocka_unit_test(busy_is_neither_idle_nor_waiting_nor_stolen),
         cmocka_unit_test(threads_are_told_with_what_they_used),
+        cmocka_unit_test(a_thread_is_told_from_its_birth_and_a_process_from_when_it_is_watched),
         cmocka_unit_test(the_most_memory_is_what_the_kernel_has_seen),
         cmocka_unit_test(what_a_process_does_not_tell_is_said),
         cmocka_unit_test(a_process_that_is_gone_is_told_as_gone),

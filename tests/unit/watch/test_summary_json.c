@@ -143,6 +143,22 @@ static void what_was_not_told_of_a_process_is_null(void **state)
     json_free(run);
 }
 
+static void threads_are_told_with_their_process(void **state)
+{
+    (void)state;
+    struct made made;
+    made_healthy(&made);
+    made.summary.thread_count = 1;
+    made.summary.threads[0] = (struct summary_thread){
+        .pid = 100, .thread = 103, .name = "a\"b", .cpu_ns = SECOND, .run_delay_ns = 5 * MILLI};
+    struct json *run = parsed(&made);
+    const struct json *thread = json_item(json_member(run, "threads"), 0);
+    assert_true(number(thread, "pid") == 100 && number(thread, "thread") == 103);
+    assert_string_equal(text_of(thread, "name"), "a\"b");
+    assert_true(number(thread, "cpu_s") == 1 && number(thread, "run_delay_s") == 0.005);
+    json_free(run);
+}
+
 static void functions_of_several_ranks_are_one(void **state)
 {
     (void)state;
@@ -354,6 +370,7 @@ int main(void)
         cmocka_unit_test(a_run_is_written_with_its_numbers),
         cmocka_unit_test(shares_of_all_causes_add_up_to_one),
         cmocka_unit_test(what_was_not_told_of_a_process_is_null),
+        cmocka_unit_test(threads_are_told_with_their_process),
         cmocka_unit_test(functions_of_several_ranks_are_one),
         cmocka_unit_test(secrets_of_the_command_are_hidden),
         cmocka_unit_test(names_with_quotes_and_bad_bytes_are_escaped),

@@ -1,0 +1,44 @@
+#include "watch/host_sums.h"
+
+#include <string.h>
+
+/* The entry of a thread; else a free one, or that of the least. Sums only grow: a smaller one is of
+ * another thread that got the same number. */
+static struct summary_thread *find_entry(struct host_sums *sums, uint32_t pid,
+                                         const struct watch_thread *thread)
+{
+    struct summary_thread *least = &sums->threads[0];
+    for (size_t i = 0; i < sums->thread_count; i++) {
+        struct summary_thread *one = &sums->threads[i];
+        if (one->pid == pid && one->thread == thread->thread && one->cpu_ns <= thread->cpu_sum_ns)
+            return one;
+        if (one->cpu_ns < least->cpu_ns)
+            least = one;
+    }
+    if (sums->thread_count < SUMMARY_THREADS)
+        return &sums->threads[sums->thread_count++];
+    return least->cpu_ns < thread->cpu_sum_ns ? least : NULL;
+}
+
+void host_sums_thread(struct host_sums *sums, uint32_t pid, const struct watch_thread *thread)
+{
+    struct summary_thread *entry = find_entry(sums, pid, thread);
+    if (!entry)
+        return;
+    *entry = (struct summary_thread){.pid = pid,
+                                     .thread = thread->thread,
+                                     .cpu_ns = thread->cpu_sum_ns,
+                                     .run_delay_ns = thread->run_delay_sum_ns};
+    memcpy(entry->name, thread->name, sizeof entry->name);
+}
+
+void host_sums_summary(const struct host_sums *sums, struct summary *out)
+{
+    out->thread_count = sums->thread_count;
+    for (size_t i = 0; i < sums->thread_count; i++) { /* the most first */
+        size_t at = i;
+        for (; at > 0 && out->threads[at - 1].cpu_ns < sums->threads[i].cpu_ns; at--)
+            out->threads[at] = out->threads[at - 1];
+        out->threads[at] = sums->threads[i];
+    }
+}

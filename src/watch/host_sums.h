@@ -1,0 +1,19 @@
+/* host_sums.h -- what the host did over a whole run, besides its processes: the threads that used
+ * most CPU, however many came and went.
+ * Owns: nothing.   Threads: one.   Errors: none.   Not here: processes (attribution.c), what goes
+ * over time (series_bins.h). */
+#ifndef WATCH_HOST_SUMS_H
+#define WATCH_HOST_SUMS_H
+
+#include "watch/event.h"
+#include "watch/summary.h"
+
+struct host_sums { /* all zero: nothing yet */
+    struct summary_thread threads[SUMMARY_THREADS];
+    size_t thread_count;
+};
+
+void host_sums_thread(struct host_sums *sums, uint32_t pid, const struct watch_thread *thread);
+void host_sums_summary(const struct host_sums *sums, struct summary *out);
+
+#endif
