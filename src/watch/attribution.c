@@ -242,6 +242,7 @@ static stk_status machine_take(struct attribution *attribution, const struct wat
         return STK_OK;
     struct machine_look look = {event->start, event->end, machine->cpu_busy_ns,
                                 machine->own_cpu_ns};
+    host_sums_machine(&attribution->host, machine);
     attribution->machine_sums.length += event->end - event->start;
     attribution->machine_sums.busy += machine->cpu_busy_ns;
     attribution->machine_sums.own += machine->own_cpu_ns;
@@ -255,8 +256,9 @@ static stk_status machine_take(struct attribution *attribution, const struct wat
     if (!status)
         status = series_spread(series, SERIES_IOWAIT, event->start, event->end,
                                (double)machine->cpu_iowait_ns / 1e9, err);
-    if (!status)
-        status = series_spread(series, SERIES_NETWORK, event->start, event->end, network, err);
+    if (!status && machine->told & MACHINE_NETWORK)
+        status = series_spread(series, SERIES_NETWORK, event->end - machine->io_ns, event->end,
+                               network, err);
     if (!status)
         status = series_value(series, SERIES_RSS, event->end, (double)attribution->machine_sums.rss,
                               err);

@@ -67,7 +67,11 @@ struct watch_use {
     uint64_t rss_bytes, most_rss_bytes; /* now; ever, as far as it is known */
     uint32_t threads;
 };
+/* What the kernel told of the machine: the rest of it is 0. */
+enum machine_told { MACHINE_DISKS = 1, MACHINE_NETWORK = 2 };
 struct watch_machine {
+    unsigned told;  /* enum machine_told */
+    uint64_t io_ns; /* up to the end, in which disks and network did what they did */
     uint64_t cpu_busy_ns, cpu_iowait_ns; /* of all CPUs together */
     uint64_t own_cpu_ns; /* of the watched processes, less those that are beside the loop */
     uint64_t disk_read_bytes, disk_written_bytes, network_in_bytes, network_out_bytes;

@@ -56,6 +56,16 @@ static void put_thread(struct json_pen *pen, const struct summary_thread *thread
     json_pen_close(pen, '}');
 }
 
+static void put_machine_io(struct json_pen *pen, const struct summary_machine_io *io)
+{
+    json_pen_open(pen, "machine_io", '{');
+    put_told(pen, "disk_read_bytes", io->told & MACHINE_DISKS, io->disk_read);
+    put_told(pen, "disk_written_bytes", io->told & MACHINE_DISKS, io->disk_written);
+    put_told(pen, "network_received_bytes", io->told & MACHINE_NETWORK, io->network_in);
+    put_told(pen, "network_sent_bytes", io->told & MACHINE_NETWORK, io->network_out);
+    json_pen_close(pen, '}');
+}
+
 void host_json_put(struct json_pen *pen, const struct summary *summary)
 {
     json_pen_open(pen, "processes", '[');
@@ -66,4 +76,5 @@ void host_json_put(struct json_pen *pen, const struct summary *summary)
     for (size_t i = 0; i < summary->thread_count; i++)
         put_thread(pen, &summary->threads[i]);
     json_pen_close(pen, ']');
+    put_machine_io(pen, &summary->machine_io);
 }

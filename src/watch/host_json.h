@@ -1,5 +1,5 @@
 /* host_json.h -- the part of the run file that tells what the host did: processes,
- * threads.
+ * threads, disks and network.
  * Owns: nothing.   Threads: any.   Errors: those of the pen.   Not here: the rest of the run file
  * (summary_json.h). */
 #ifndef WATCH_HOST_JSON_H

@@ -235,11 +235,11 @@ static void check_hook(struct host_sample *host, struct tree_process *process, u
     }
 }
 
-static void use_machine(struct host_sample *host, uint64_t now)
+static void use_machine(struct host_sample *host, uint64_t now, enum machine_look_kind kind)
 {
     struct watch_machine machine;
     uint64_t ours = watcher_cpu();
-    machine_sample_take(&host->machine, now, &machine);
+    machine_sample_take(&host->machine, now, kind, &machine);
     machine.own_cpu_ns = host->own_cpu;
     if (!host->watches_itself)
         machine.own_cpu_ns += ours - host->watcher_cpu;
@@ -252,15 +252,7 @@ static void use_machine(struct host_sample *host, uint64_t now)
     host->machine_start = now;
 }
 
-void host_sample_use(struct host_sample *host, uint64_t now)
-{
-    size_t count = host->tree.count;
-    uint64_t every = count <= 12 ? 1 : count <= 40 ? 2 : 4;
-    if (host->calls++ % every == 0)
-        host_sample_finish(host, now);
-}
-
-void host_sample_finish(struct host_sample *host, uint64_t now)
+static void look_at_all(struct host_sample *host, uint64_t now, enum machine_look_kind kind)
 {
     process_tree_scan(&host->tree, now);
     tell_new(host, now);
@@ -271,8 +263,21 @@ void host_sample_finish(struct host_sample *host, uint64_t now)
             add_unseen(host, &host->tree.list[i], now);
             check_hook(host, &host->tree.list[i], now);
         }
-    use_machine(host, now);
+    use_machine(host, now, kind);
     process_tree_forget(&host->tree);
+}
+
+void host_sample_use(struct host_sample *host, uint64_t now)
+{
+    size_t count = host->tree.count;
+    uint64_t every = count <= 12 ? 1 : count <= 40 ? 2 : 4;
+    if (host->calls++ % every == 0)
+        look_at_all(host, now, MACHINE_LOOK);
+}
+
+void host_sample_finish(struct host_sample *host, uint64_t now)
+{
+    look_at_all(host, now, MACHINE_LOOK_LAST);
 }
 
 void host_sample_list(struct host_sample *host, uint64_t now)

@@ -32,8 +32,24 @@ void host_sums_thread(struct host_sums *sums, uint32_t pid, const struct watch_t
     memcpy(entry->name, thread->name, sizeof entry->name);
 }
 
+void host_sums_machine(struct host_sums *sums, const struct watch_machine *machine)
+{
+    struct watch_machine *sum = &sums->machine;
+    sum->told |= machine->told;
+    sum->disk_read_bytes += machine->disk_read_bytes;
+    sum->disk_written_bytes += machine->disk_written_bytes;
+    sum->network_in_bytes += machine->network_in_bytes;
+    sum->network_out_bytes += machine->network_out_bytes;
+}
+
 void host_sums_summary(const struct host_sums *sums, struct summary *out)
 {
+    const struct watch_machine *machine = &sums->machine;
+    out->machine_io = (struct summary_machine_io){.told = machine->told,
+                                                  .disk_read = machine->disk_read_bytes,
+                                                  .disk_written = machine->disk_written_bytes,
+                                                  .network_in = machine->network_in_bytes,
+                                                  .network_out = machine->network_out_bytes};
     out->thread_count = sums->thread_count;
     for (size_t i = 0; i < sums->thread_count; i++) { /* the most first */
         size_t at = i;

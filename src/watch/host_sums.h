@@ -1,5 +1,5 @@
-/* host_sums.h -- what the host did over a whole run, besides its processes: the threads that used
- * most CPU, however many came and went.
+/* host_sums.h -- what the host did over a whole run, besides its processes: the disks and the
+ * network of the machine, and the threads that used most CPU, however many came and went.
  * Owns: nothing.   Threads: one.   Errors: none.   Not here: processes (attribution.c), what goes
  * over time (series_bins.h). */
 #ifndef WATCH_HOST_SUMS_H
@@ -11,9 +11,11 @@
 struct host_sums { /* all zero: nothing yet */
     struct summary_thread threads[SUMMARY_THREADS];
     size_t thread_count;
+    struct watch_machine machine; /* told: at any look */
 };
 
 void host_sums_thread(struct host_sums *sums, uint32_t pid, const struct watch_thread *thread);
+void host_sums_machine(struct host_sums *sums, const struct watch_machine *machine);
 void host_sums_summary(const struct host_sums *sums, struct summary *out);
 
 #endif

@@ -8,7 +8,7 @@
 #include "watch/proc_sample.h"
 
 #define FAR_NS UINT64_C(1000000000)
-#define TEXT_MOST 16384
+#define TEXT_MOST 65536
 
 /* --- texts ------------------------------------------------------------------------------------ */
 
@@ -57,10 +57,11 @@ static int copy_line(const char *line, const char *end, char out[256])
     return 1;
 }
 
-void machine_parse_disks(const char *text, size_t len, uint64_t *read, uint64_t *written)
+int machine_parse_disks(const char *text, size_t len, uint64_t *read, uint64_t *written)
 {
     const char *end = text + len;
     char line[256], name[64];
+    int found = 0;
     *read = *written = 0;
     for (; text < end; text = next_line(text, end)) {
         uint64_t sectors_read, sectors_written;
@@ -70,14 +71,17 @@ void machine_parse_disks(const char *text, size_t len, uint64_t *read, uint64_t 
             is_whole_disk(name)) {
             *read += sectors_read * 512; /* the kernel's unit, whatever the disk's */
             *written += sectors_written * 512;
+            found = 1;
         }
     }
+    return found;
 }
 
-void machine_parse_network(const char *text, size_t len, uint64_t *in, uint64_t *out)
+int machine_parse_network(const char *text, size_t len, uint64_t *in, uint64_t *out)
 {
     const char *end = text + len;
     char line[256];
+    int found = 0;
     *in = *out = 0;
     for (; text < end; text = next_line(text, end)) {
         uint64_t received, sent;
@@ -86,13 +90,16 @@ void machine_parse_network(const char *text, size_t len, uint64_t *in, uint64_t 
             continue;
         *colon = '\0';
         const char *name = line + strspn(line, " ");
-        if (strcmp(name, "lo") &&
-            sscanf(colon + 1, "%" SCNu64 " %*u %*u %*u %*u %*u %*u %*u %" SCNu64, &received,
-                   &sent) == 2) {
+        if (sscanf(colon + 1, "%" SCNu64 " %*u %*u %*u %*u %*u %*u %*u %" SCNu64, &received,
+                   &sent) != 2)
+            continue;
+        found = 1;
+        if (strcmp(name, "lo")) {
             *in += received;
             *out += sent;
         }
     }
+    return found;
 }
 
 uint64_t machine_parse_memory(const char *text, size_t len, const char *name)
@@ -128,10 +135,13 @@ static void look_near(struct machine_sample *sample)
 static void look_far(struct machine_sample *sample)
 {
     char text[TEXT_MOST];
-    size_t len = proc_read("/proc/diskstats", text, sizeof text);
-    machine_parse_disks(text, len, &sample->disk_read, &sample->disk_written);
-    len = proc_read("/proc/net/dev", text, sizeof text);
-    machine_parse_network(text, len, &sample->network_in, &sample->network_out);
+    size_t len = proc_read_lines("/proc/diskstats", text, sizeof text);
+    sample->told = 0;
+    if (machine_parse_disks(text, len, &sample->disk_read, &sample->disk_written))
+        sample->told |= MACHINE_DISKS;
+    len = proc_read_lines("/proc/net/dev", text, sizeof text);
+    if (machine_parse_network(text, len, &sample->network_in, &sample->network_out))
+        sample->told |= MACHINE_NETWORK;
     len = proc_read("/proc/meminfo", text, sizeof text);
     sample->memory_free = machine_parse_memory(text, len, "MemAvailable:");
 }
@@ -143,23 +153,31 @@ void machine_sample_open(struct machine_sample *sample, uint64_t now)
     look_far(sample);
 }
 
-void machine_sample_take(struct machine_sample *sample, uint64_t now, struct watch_machine *out)
+void machine_sample_take(struct machine_sample *sample, uint64_t now, enum machine_look_kind kind,
+                         struct watch_machine *out)
 {
     struct machine_sample last = *sample;
     uint64_t tick = proc_tick_ns();
     look_near(sample);
     sample->looked = now;
-    if (now - sample->looked_far >= FAR_NS) {
+    int is_far = kind == MACHINE_LOOK_LAST || now - sample->looked_far >= FAR_NS;
+    if (is_far) {
         look_far(sample);
         sample->looked_far = now;
     }
     *out = (struct watch_machine){
         .cpu_busy_ns = since(sample->busy, last.busy) * tick,
         .cpu_iowait_ns = since(sample->iowait, last.iowait) * tick,
-        .disk_read_bytes = since(sample->disk_read, last.disk_read),
-        .disk_written_bytes = since(sample->disk_written, last.disk_written),
-        .network_in_bytes = since(sample->network_in, last.network_in),
-        .network_out_bytes = since(sample->network_out, last.network_out),
         .memory_free_bytes = sample->memory_free,
+        .told = is_far ? sample->told & last.told : 0,
+        .io_ns = now - last.looked_far,
     };
+    if (out->told & MACHINE_DISKS) {
+        out->disk_read_bytes = since(sample->disk_read, last.disk_read);
+        out->disk_written_bytes = since(sample->disk_written, last.disk_written);
+    }
+    if (out->told & MACHINE_NETWORK) {
+        out->network_in_bytes = since(sample->network_in, last.network_in);
+        out->network_out_bytes = since(sample->network_out, last.network_out);
+    }
 }

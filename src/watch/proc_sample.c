@@ -107,6 +107,20 @@ size_t proc_read(const char *path, char *buf, size_t cap)
     return len > 0 ? (size_t)len : 0;
 }
 
+size_t proc_read_lines(const char *path, char *buf, size_t cap)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    size_t len = 0;
+    for (ssize_t more = 1; fd >= 0 && more > 0 && len<cap - 1; len += more> 0 ? (size_t)more : 0)
+        more = read(fd, buf + len, cap - 1 - len);
+    if (fd >= 0)
+        close(fd);
+    while (len > 0 && buf[len - 1] != '\n')
+        len--;
+    buf[len] = '\0';
+    return len;
+}
+
 uint64_t proc_tick_ns(void)
 {
     long hz = sysconf(_SC_CLK_TCK);

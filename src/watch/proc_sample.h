@@ -34,6 +34,9 @@ int proc_parse_io(const char *text, size_t len, struct proc_io *out);
 
 /* Reads a small file of /proc into buf, ended by NUL. Returns its length; 0: it is not there. */
 size_t proc_read(const char *path, char *buf, size_t cap);
+/* The same of a long one, of which the kernel gives a page at a time: its whole lines, as many as
+ * fit. */
+size_t proc_read_lines(const char *path, char *buf, size_t cap);
 uint64_t proc_tick_ns(void);
 
 /* --- one process -------------------------------------------------------------------------------

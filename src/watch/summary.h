@@ -107,6 +107,11 @@ struct summary_thread {
     uint64_t cpu_ns, run_delay_ns;
 };
 
+struct summary_machine_io { /* bytes of the whole machine, over the run */
+    unsigned told;          /* enum machine_told (event.h): the rest is 0 and not known */
+    uint64_t disk_read, disk_written, network_in, network_out;
+};
+
 /* One value a bin; bins double in length when there are too many. */
 enum summary_series {
     SERIES_COMPUTE,
@@ -173,6 +178,7 @@ struct summary {
     size_t process_count;
     struct summary_thread threads[SUMMARY_THREADS]; /* that used most CPU, the most first */
     size_t thread_count;
+    struct summary_machine_io machine_io;
     float *series[SERIES_COUNT]; /* NULL: not seen */
     size_t bins;
     uint64_t bin_ns;

@@ -396,10 +396,18 @@ static void take_machine(struct trace_out *trace, const struct watch_event *even
                 each_second(machine->cpu_busy_ns, event) / 1e9);
     add_counter(trace, MACHINE, "CPUs of this run", event->end,
                 each_second(machine->own_cpu_ns, event) / 1e9);
-    add_counter(trace, MACHINE, "disk read, MB/s", event->end,
-                each_second(machine->disk_read_bytes, event) / 1e6);
-    add_counter(trace, MACHINE, "network in, MB/s", event->end,
-                each_second(machine->network_in_bytes, event) / 1e6);
+    const struct {
+        const char *name;
+        unsigned told;
+        uint64_t bytes;
+    } counters[] = {{"disk read, MB/s", MACHINE_DISKS, machine->disk_read_bytes},
+                    {"disk written, MB/s", MACHINE_DISKS, machine->disk_written_bytes},
+                    {"network in, MB/s", MACHINE_NETWORK, machine->network_in_bytes},
+                    {"network out, MB/s", MACHINE_NETWORK, machine->network_out_bytes}};
+    for (size_t i = 0; i < sizeof counters / sizeof counters[0]; i++)
+        if (machine->told & counters[i].told && machine->io_ns)
+            add_counter(trace, MACHINE, counters[i].name, event->end,
+                        (double)counters[i].bytes * 1e3 / (double)machine->io_ns);
 }
 
 static void take_device(struct trace_out *trace, const struct watch_event *event)

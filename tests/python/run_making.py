@@ -324,6 +324,10 @@ def gpu_run(busy=0.412, epoch=17.76, shares=None):
         "timeline": timeline(compute=0.08 * busy, wait=0.08 * (1 - busy)),
         "processes": processes(),
         "threads": threads(),
+        "machine_io": {
+            "disk_read_bytes": 3221225472, "disk_written_bytes": 41943040,
+            "network_received_bytes": 734003, "network_sent_bytes": 91750,
+        },
         "watching": {
             "records": 1203441, "lost": 0, "stacks_hz": 99.2, "cpu_s": 0.81, "rss_bytes": 41943040,
         },

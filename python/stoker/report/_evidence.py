@@ -160,8 +160,20 @@ def host(runs: list[Run]) -> Section | None:
             words = [run.lead("It used "), run.get("cpu/own", form.share), " of its CPUs, other "]
             words += ["programs ", run.get("cpu/foreign", form.share), "."]
             blocks.append(Paragraph(words))
+        blocks += _machine_io_of(run)
     makers = (charts.samples_lines, charts.memory_lines, charts.io_lines, charts.cpu_lines)
     return _section("host", title, blocks + _beside(runs, makers))
+
+
+def _machine_io_of(run: Run) -> list[Block]:
+    if all(value is None for value in run["machine_io"].values()):
+        return []
+    words: list[Any] = [run.lead("The whole machine read ")]
+    words += [run.get("machine_io/disk_read_bytes", form.size), " from disks and wrote "]
+    words += [run.get("machine_io/disk_written_bytes", form.size), ", received "]
+    words += [run.get("machine_io/network_received_bytes", form.size), " by network and sent "]
+    words += [run.get("machine_io/network_sent_bytes", form.size), "."]
+    return [Paragraph(words)]
 
 
 def _beside(runs: list[Run], makers: Iterable[Callable[[Run], Any]]) -> list[Block]:

@@ -191,6 +191,7 @@ PROCESS = {
     **_all(NUMBER, "read_calls_bytes write_calls_bytes minor_faults major_faults"),
 }
 THREAD = {"name": TEXT, **_all(NUMBER, "pid thread cpu_s run_delay_s")}
+MACHINE_IO = "disk_read_bytes disk_written_bytes network_received_bytes network_sent_bytes"
 WHAT_IF = _all(NUMBER, "wall_s steps step_median_s samples_s busy gain")
 ADVICE = {
     "rule": TEXT,
@@ -240,6 +241,7 @@ RUN = {
     },
     "processes": [PROCESS],
     "threads": [THREAD],
+    "machine_io": _all(NUMBER, MACHINE_IO),
     "watching": _all(NUMBER, "records lost stacks_hz cpu_s rss_bytes"),
     "cpu": {"own": NUMBER, "foreign": NUMBER},
     "throttle": [TEXT],

@@ -1,4 +1,5 @@
-/* What the host did in all: of processes and of threads, as the run file tells it. */
+/* What the host did in all: of processes, threads, disks and network, as the run file
+ * tells it. */
 #include "watch/watch_story.h"
 
 static void use_tell(struct story *story, uint32_t pid, uint64_t at, const struct watch_use *use)
@@ -98,12 +99,35 @@ static void a_thread_with_the_number_of_one_that_ended_is_another(void **state)
     story_free(story);
 }
 
+static void what_the_machine_moved_adds_up_where_it_is_told(void **state)
+{
+    (void)state;
+    struct story *story = story_begin();
+    struct watch_machine machine = {
+        .told = MACHINE_NETWORK, .io_ns = MS, .network_in_bytes = 5, .network_out_bytes = 6};
+    struct watch_event event = {
+        .type = EVENT_MACHINE, .start = BEGUN, .end = BEGUN + 4 * MS, .machine = &machine};
+    story_take(story, &event);
+    machine.told = 0;
+    machine.network_in_bytes = 0;
+    machine.network_out_bytes = 1;
+    story_take(story, &event);
+    finish(story);
+    const struct summary_machine_io *io = &story->summary.machine_io;
+    assert_int_equal(io->told, MACHINE_NETWORK);
+    assert_int_equal(io->network_in, 5);
+    assert_int_equal(io->network_out, 7);
+    assert_int_equal(io->disk_read + io->disk_written, 0);
+    story_free(story);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_a_process_used_adds_up),
         cmocka_unit_test(of_all_threads_that_come_and_go_the_greatest_are_told),
         cmocka_unit_test(a_thread_with_the_number_of_one_that_ended_is_another),
+        cmocka_unit_test(what_the_machine_moved_adds_up_where_it_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

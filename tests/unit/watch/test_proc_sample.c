@@ -69,9 +69,12 @@ static void only_whole_disks_count(void **state)
                                " 253       0 dm-0 1 0 1000 0 1 0 1000 0 0 0 0\n";
     uint64_t read, written;
     (void)state;
-    machine_parse_disks(text, strlen(text), &read, &written);
+    assert_true(machine_parse_disks(text, strlen(text), &read, &written));
     assert_int_equal(read, 110 * 512);
     assert_int_equal(written, 220 * 512);
+    static const char none[] = "   7       0 loop0 1 0 1000 0 1 0 1000 0 0 0 0\n";
+    assert_false(machine_parse_disks(none, strlen(none), &read, &written));
+    assert_false(machine_parse_disks("", 0, &read, &written));
 }
 
 static void the_loopback_is_no_network(void **state)
@@ -84,9 +87,48 @@ static void the_loopback_is_no_network(void **state)
                                "wlan0:5 1 0 0 0 0 0 0 6 1 0 0 0 0 0 0\n";
     uint64_t in, out;
     (void)state;
-    machine_parse_network(text, strlen(text), &in, &out);
+    assert_true(machine_parse_network(text, strlen(text), &in, &out));
     assert_int_equal(in, 15);
     assert_int_equal(out, 26);
+    static const char alone[] = "    lo: 999 1 0 0 0 0 0 0 999 1 0 0 0 0 0 0\n";
+    assert_true(machine_parse_network(alone, strlen(alone), &in, &out));
+    assert_int_equal(in + out, 0);
+    assert_false(machine_parse_network("", 0, &in, &out));
+}
+
+static void a_long_text_is_read_to_its_end_in_whole_lines(void **state)
+{
+    static char text[65536], part[5000];
+    (void)state;
+    assert_true(proc_read("/proc/self/smaps", text, sizeof text) < 4096); /* a page of it */
+    size_t len = proc_read_lines("/proc/self/smaps", text, sizeof text);
+    assert_true(len > 8192 && text[len - 1] == '\n' && strlen(text) == len);
+    len = proc_read_lines("/proc/self/smaps", part, sizeof part);
+    assert_true(len > 4096 && len < sizeof part && part[len - 1] == '\n');
+    assert_int_equal(proc_read_lines("/proc/no-such-file", part, sizeof part), 0);
+}
+
+/* Disks and network are told with the time that they took, and not in between. */
+static void disks_and_network_are_told_once_a_second_and_at_the_end(void **state)
+{
+    struct machine_sample sample;
+    struct watch_machine told;
+    const uint64_t second = 1000000000;
+    (void)state;
+    machine_sample_open(&sample, second);
+    unsigned known = sample.told;
+    sample.disk_read = sample.network_in = 0; /* all since boot is new */
+    machine_sample_take(&sample, second * 5 / 4, MACHINE_LOOK, &told);
+    assert_true(!told.told && !told.disk_read_bytes && !told.network_in_bytes);
+    machine_sample_take(&sample, second * 3 / 2, MACHINE_LOOK_LAST, &told);
+    assert_int_equal(told.told, known);
+    assert_int_equal(told.io_ns, second / 2);
+    assert_true(!(known & MACHINE_NETWORK) || told.network_in_bytes == sample.network_in);
+    sample.told = 0; /* a look that failed */
+    machine_sample_take(&sample, second * 3, MACHINE_LOOK, &told);
+    assert_true(!told.told && !told.disk_read_bytes && !told.network_in_bytes);
+    machine_sample_take(&sample, second * 4, MACHINE_LOOK, &told);
+    assert_true(told.told == known && told.io_ns == second);
 }
 
 static void busy_is_neither_idle_nor_waiting_nor_stolen(void **state)
@@ -374,6 +416,8 @@ int main(void)
         cmocka_unit_test(io_tells_what_was_read_by_calls_and_from_the_disk),
         cmocka_unit_test(only_whole_disks_count),
         cmocka_unit_test(the_loopback_is_no_network),
+        cmocka_unit_test(a_long_text_is_read_to_its_end_in_whole_lines),
+        cmocka_unit_test(disks_and_network_are_told_once_a_second_and_at_the_end),
         cmocka_unit_test(busy_is_neither_idle_nor_waiting_nor_stolen),
         cmocka_unit_test(threads_are_told_with_what_they_used),
         cmocka_unit_test(a_thread_is_told_from_its_birth_and_a_process_from_when_it_is_watched),

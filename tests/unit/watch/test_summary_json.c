@@ -143,11 +143,13 @@ static void what_was_not_told_of_a_process_is_null(void **state)
     json_free(run);
 }
 
-static void threads_are_told_with_their_process(void **state)
+static void threads_and_the_machine_are_told_with_their_use(void **state)
 {
     (void)state;
     struct made made;
     made_healthy(&made);
+    made.summary.machine_io =
+        (struct summary_machine_io){.told = MACHINE_NETWORK, .network_out = 9};
     made.summary.thread_count = 1;
     made.summary.threads[0] = (struct summary_thread){
         .pid = 100, .thread = 103, .name = "a\"b", .cpu_ns = SECOND, .run_delay_ns = 5 * MILLI};
@@ -155,6 +157,10 @@ static void threads_are_told_with_their_process(void **state)
     const struct json *thread = json_item(json_member(run, "threads"), 0);
     assert_true(number(thread, "pid") == 100 && number(thread, "thread") == 103);
     assert_string_equal(text_of(thread, "name"), "a\"b");
+    assert_true(is_null(json_member(run, "machine_io"), "disk_read_bytes"));
+    assert_true(is_null(json_member(run, "machine_io"), "disk_written_bytes"));
+    assert_true(number(json_member(run, "machine_io"), "network_received_bytes") == 0);
+    assert_true(number(json_member(run, "machine_io"), "network_sent_bytes") == 9);
     assert_true(number(thread, "cpu_s") == 1 && number(thread, "run_delay_s") == 0.005);
     json_free(run);
 }
@@ -370,7 +376,7 @@ int main(void)
         cmocka_unit_test(a_run_is_written_with_its_numbers),
         cmocka_unit_test(shares_of_all_causes_add_up_to_one),
         cmocka_unit_test(what_was_not_told_of_a_process_is_null),
-        cmocka_unit_test(threads_are_told_with_their_process),
+        cmocka_unit_test(threads_and_the_machine_are_told_with_their_use),
         cmocka_unit_test(functions_of_several_ranks_are_one),
         cmocka_unit_test(secrets_of_the_command_are_hidden),
         cmocka_unit_test(names_with_quotes_and_bad_bytes_are_escaped),

@@ -226,6 +226,10 @@ static void counters_tell_samples_memory_and_power(void **state)
                             .run_delay_ns = 125000000,
                             .write_calls_bytes = 7000000,
                             .major_faults = 3};
+    struct watch_machine machine = {.told = MACHINE_DISKS,
+                                    .io_ns = 500000000,
+                                    .disk_written_bytes = 4000000,
+                                    .network_in_bytes = 9};
     struct watch_device device = {.device = 1, .power_mw = 350000};
     struct watch_event event = {.type = EVENT_USE, .pid = 7, .start = BEGUN};
     event.end = BEGUN + 1000000000;
@@ -234,6 +238,9 @@ static void counters_tell_samples_memory_and_power(void **state)
     batch.time += 1000000000;
     take_record(&fixture, 7, &batch);
     event.use = &use;
+    trace_out_take(fixture.trace, &event);
+    event.type = EVENT_MACHINE;
+    event.machine = &machine;
     trace_out_take(fixture.trace, &event);
     event.type = EVENT_DEVICE;
     event.device = &device;
@@ -244,6 +251,8 @@ static void counters_tell_samples_memory_and_power(void **state)
     assert_true(number(json_member(find(json, "C", "CPUs"), "args"), "value") == 0.5);
     assert_true(number(json_member(find(json, "C", "GPU 1 power, W"), "args"), "value") == 350);
     assert_true(number(json_member(find(json, "C", "written, MB/s"), "args"), "value") == 7);
+    assert_true(number(json_member(find(json, "C", "disk written, MB/s"), "args"), "value") == 8);
+    assert_null(find(json, "C", "network in, MB/s"));
     assert_true(number(json_member(find(json, "C", "major faults/s"), "args"), "value") == 3);
     assert_true(number(json_member(find(json, "C", "waiting for a CPU, threads"), "args"),
                        "value") == 0.125);
