@@ -179,7 +179,7 @@ uint64_t nvml_pcie(uint32_t index, enum nvml_way way)
     struct nvml_device *device = device_at(index);
     unsigned kib = 0; /* KiB a second */
     if (!device || !nvml.pcie || nvml.pcie(device, way, &kib))
-        return 0;
+        return STK_DEVICE_UNKNOWN;
     return (uint64_t)kib * 1024;
 }
 

@@ -19,7 +19,8 @@ uint32_t nvml_count(void); /* 0 without NVML, too */
 /* throttle: NVML's bits of what keeps the clocks down; 0 where it does not tell. */
 STK_CHECK stk_status nvml_look(uint32_t index, struct stk_device_sample *out, uint64_t *throttle);
 enum nvml_way { NVML_FROM_DEVICE, NVML_TO_DEVICE };
-/* Bytes a second over PCIe, as NVML counts them in the 20 ms that this takes; 0: not told. */
+/* Bytes a second over PCIe, as NVML counts them in the 20 ms that this takes; STK_DEVICE_UNKNOWN:
+ * not told. */
 uint64_t nvml_pcie(uint32_t index, enum nvml_way way);
 /* Processes that have a context on the device, and how many; 0: none, or not told (also
  * where there are more). They are the machine's numbers: in a container /proc has others. */

@@ -279,6 +279,20 @@ static void users_take(struct attribution *attribution, const struct watch_devic
     }
 }
 
+static stk_status pcie_take(struct series_bins *series, const struct watch_event *event,
+                            struct stk_error *err)
+{
+    const struct watch_device *device = event->device;
+    stk_status status = STK_OK;
+    if (device->pcie_in_bytes_s != STK_DEVICE_UNKNOWN)
+        status =
+            series_value(series, SERIES_PCIE_IN, event->end, (double)device->pcie_in_bytes_s, err);
+    if (!status && device->pcie_out_bytes_s != STK_DEVICE_UNKNOWN)
+        status = series_value(series, SERIES_PCIE_OUT, event->end, (double)device->pcie_out_bytes_s,
+                              err);
+    return status;
+}
+
 static stk_status device_take(struct attribution *attribution, const struct watch_event *event,
                               struct stk_error *err)
 {
@@ -286,6 +300,7 @@ static stk_status device_take(struct attribution *attribution, const struct watc
     if (device->device >= DEVICES_MOST)
         return STK_OK;
     struct series_bins *series = &attribution->devices[device->device].series;
+    host_sums_device(&attribution->host, device);
     users_take(attribution, device, event->end);
     attribution->devices[device->device].busy =
         device->busy_untold ? -1 : device->busy_percent / 100.0;
@@ -297,7 +312,7 @@ static stk_status device_take(struct attribution *attribution, const struct watc
     } values[] = {{SERIES_GPU_MEMORY, (double)device->memory_used_bytes},
                   {SERIES_GPU_POWER, device->power_mw / 1000.0},
                   {SERIES_GPU_CLOCK, device->clock_mhz}};
-    stk_status status = STK_OK;
+    stk_status status = pcie_take(series, event, err);
     for (size_t i = 0; !status && i < sizeof values / sizeof values[0]; i++)
         status = series_value(series, values[i].which, event->end, values[i].value, err);
     if (!status && !device->busy_untold)

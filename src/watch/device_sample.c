@@ -47,6 +47,8 @@ void device_sample_open(struct device_sample *sample, const char *visible)
     else
         for (; sample->count < count && sample->count < DEVICES_MOST; sample->count++)
             sample->index[sample->count] = sample->count;
+    for (uint32_t i = 0; i < DEVICES_MOST; i++)
+        sample->pcie_in[i] = sample->pcie_out[i] = STK_DEVICE_UNKNOWN;
     if (sample->count > 0) {
         nvml_name(sample->index[0], sample->name, sizeof sample->name);
         nvml_driver(sample->driver, sizeof sample->driver);
@@ -79,6 +81,7 @@ int device_sample_take(struct device_sample *sample, uint32_t device, struct wat
         .pids = sample->pids,
         .pid_count = nvml_processes(sample->index[device], sample->pids),
     };
+    sample->pcie_in[device] = sample->pcie_out[device] = STK_DEVICE_UNKNOWN;
     return 1;
 }
 

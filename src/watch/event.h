@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "stoker/device.h"
 #include "watch/record.h"
 
 enum event_type {
@@ -84,8 +85,8 @@ struct watch_device {
     uint32_t busy_percent; /* as NVML samples it */
     int busy_untold;       /* it does not, as of a device that is shared out in parts */
     uint32_t power_mw, clock_mhz, temperature_c;
-    uint64_t throttle; /* reasons, NVML's bits */
-    uint64_t pcie_in_bytes_s, pcie_out_bytes_s;
+    uint64_t throttle;                          /* reasons, NVML's bits */
+    uint64_t pcie_in_bytes_s, pcie_out_bytes_s; /* STK_DEVICE_UNKNOWN: not asked since last */
     const uint32_t *pids; /* of processes that have a context on it, as far as NVML tells */
     size_t pid_count;
 };

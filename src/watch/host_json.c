@@ -66,6 +66,23 @@ static void put_machine_io(struct json_pen *pen, const struct summary_machine_io
     json_pen_close(pen, '}');
 }
 
+static void put_rate(struct json_pen *pen, const char *name, const struct summary_rate *rate)
+{
+    json_pen_open(pen, name, '{');
+    put_told(pen, "mean", (unsigned)rate->told, rate->mean);
+    put_told(pen, "peak", (unsigned)rate->told, rate->most);
+    json_pen_close(pen, '}');
+}
+
+static void put_device(struct json_pen *pen, const struct summary_device *device)
+{
+    json_pen_open(pen, NULL, '{');
+    json_pen_u64(pen, "device", device->device);
+    put_rate(pen, "pcie_received_bytes_s", &device->pcie_in);
+    put_rate(pen, "pcie_sent_bytes_s", &device->pcie_out);
+    json_pen_close(pen, '}');
+}
+
 void host_json_put(struct json_pen *pen, const struct summary *summary)
 {
     json_pen_open(pen, "processes", '[');
@@ -77,4 +94,8 @@ void host_json_put(struct json_pen *pen, const struct summary *summary)
         put_thread(pen, &summary->threads[i]);
     json_pen_close(pen, ']');
     put_machine_io(pen, &summary->machine_io);
+    json_pen_open(pen, "devices", '[');
+    for (size_t i = 0; i < summary->device_count; i++)
+        put_device(pen, &summary->devices[i]);
+    json_pen_close(pen, ']');
 }

@@ -1,5 +1,5 @@
 /* host_json.h -- the part of the run file that tells what the host did: processes,
- * threads, disks and network.
+ * threads, disks and network, GPUs.
  * Owns: nothing.   Threads: any.   Errors: those of the pen.   Not here: the rest of the run file
  * (summary_json.h). */
 #ifndef WATCH_HOST_JSON_H

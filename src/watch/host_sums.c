@@ -42,6 +42,42 @@ void host_sums_machine(struct host_sums *sums, const struct watch_machine *machi
     sum->network_out_bytes += machine->network_out_bytes;
 }
 
+static void add_rate(struct pcie_sum *sum, uint64_t rate)
+{
+    if (rate == STK_DEVICE_UNKNOWN)
+        return;
+    sum->samples++;
+    sum->sum += rate;
+    if (rate > sum->most)
+        sum->most = rate;
+}
+
+void host_sums_device(struct host_sums *sums, const struct watch_device *device)
+{
+    if (device->device >= SUMMARY_DEVICES)
+        return;
+    sums->devices[device->device].seen = 1;
+    add_rate(&sums->devices[device->device].in, device->pcie_in_bytes_s);
+    add_rate(&sums->devices[device->device].out, device->pcie_out_bytes_s);
+}
+
+static struct summary_rate rate_of(const struct pcie_sum *sum)
+{
+    return (struct summary_rate){.told = sum->samples > 0,
+                                 .mean = sum->samples ? sum->sum / sum->samples : 0,
+                                 .most = sum->most};
+}
+
+static void devices_fill(const struct host_sums *sums, struct summary *out)
+{
+    for (uint32_t i = 0; i < SUMMARY_DEVICES; i++)
+        if (sums->devices[i].seen)
+            out->devices[out->device_count++] =
+                (struct summary_device){.device = i,
+                                        .pcie_in = rate_of(&sums->devices[i].in),
+                                        .pcie_out = rate_of(&sums->devices[i].out)};
+}
+
 void host_sums_summary(const struct host_sums *sums, struct summary *out)
 {
     const struct watch_machine *machine = &sums->machine;
@@ -50,6 +86,7 @@ void host_sums_summary(const struct host_sums *sums, struct summary *out)
                                                   .disk_written = machine->disk_written_bytes,
                                                   .network_in = machine->network_in_bytes,
                                                   .network_out = machine->network_out_bytes};
+    devices_fill(sums, out);
     out->thread_count = sums->thread_count;
     for (size_t i = 0; i < sums->thread_count; i++) { /* the most first */
         size_t at = i;

@@ -1,5 +1,6 @@
 #include "watch/series_bins.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/fail.h"
@@ -108,12 +109,13 @@ stk_status series_add(struct series_bins *series, const struct series_bins *othe
     return status;
 }
 
-/* A bin without a value is as the one before: values come less often than the shortest bins. */
+/* A bin without a value is as the one before: values come less often than the shortest bins. Before
+ * the first value nothing is known. */
 static void mean_fill(const struct series_bins *series, int which, float *to)
 {
     for (size_t i = 0; i < series->used; i++) {
         uint32_t count = series->counts[which][i];
-        to[i] = count ? (float)(series->sums[which][i] / count) : i ? to[i - 1] : 0;
+        to[i] = count ? (float)(series->sums[which][i] / count) : i ? to[i - 1] : NAN;
     }
 }
 

@@ -112,6 +112,14 @@ struct summary_machine_io { /* bytes of the whole machine, over the run */
     uint64_t disk_read, disk_written, network_in, network_out;
 };
 
+struct summary_device {
+    uint32_t device;
+    struct summary_rate {
+        int told;
+        uint64_t mean, most; /* bytes a second */
+    } pcie_in, pcie_out;
+};
+
 /* One value a bin; bins double in length when there are too many. */
 enum summary_series {
     SERIES_COMPUTE,
@@ -130,6 +138,8 @@ enum summary_series {
     SERIES_GPU_POWER,
     SERIES_GPU_CLOCK,
     SERIES_GPU_NVML, /* bytes, W, MHz, share */
+    SERIES_PCIE_IN,
+    SERIES_PCIE_OUT, /* bytes a second, of a GPU */
     SERIES_COUNT
 };
 
@@ -152,6 +162,7 @@ struct summary_what_if { /* of a second run with the loader's batches replayed *
 
 #define SUMMARY_REASONS 16
 #define SUMMARY_THREADS 16
+#define SUMMARY_DEVICES 16
 struct summary {
     enum watch_mode mode;
     char **command;
@@ -179,7 +190,9 @@ struct summary {
     struct summary_thread threads[SUMMARY_THREADS]; /* that used most CPU, the most first */
     size_t thread_count;
     struct summary_machine_io machine_io;
-    float *series[SERIES_COUNT]; /* NULL: not seen */
+    struct summary_device devices[SUMMARY_DEVICES]; /* that NVML told of */
+    size_t device_count;
+    float *series[SERIES_COUNT]; /* NULL: not seen; NAN: not yet */
     size_t bins;
     uint64_t bin_ns;
     struct summary_lane *lanes; /* an excerpt of some seconds, for the picture */

@@ -399,6 +399,8 @@ static void put_series(struct json_pen *pen, const struct summary *summary)
         [SERIES_GPU_POWER] = {"gpu_power_w", 1},
         [SERIES_GPU_CLOCK] = {"gpu_clock_mhz", 0},
         [SERIES_GPU_NVML] = {"gpu_nvml", 4},
+        [SERIES_PCIE_IN] = {"gpu_pcie_received_bytes_s", 0},
+        [SERIES_PCIE_OUT] = {"gpu_pcie_sent_bytes_s", 0},
     };
     json_pen_open(pen, "series", '{');
     json_pen_seconds(pen, "bin_s", summary->bin_ns);

@@ -413,15 +413,20 @@ static void take_machine(struct trace_out *trace, const struct watch_event *even
 static void take_device(struct trace_out *trace, const struct watch_event *event)
 {
     const struct watch_device *device = event->device;
+    uint64_t in = device->pcie_in_bytes_s, out = device->pcie_out_bytes_s;
     const struct {
         const char *words;
         double value;
-    } counters[] = {{"memory, MB", (double)device->memory_used_bytes / 1e6},
+    } counters[] = {{"PCIe in, MB/s", in == STK_DEVICE_UNKNOWN ? -1 : (double)in / 1e6},
+                    {"PCIe out, MB/s", out == STK_DEVICE_UNKNOWN ? -1 : (double)out / 1e6},
+                    {"memory, MB", (double)device->memory_used_bytes / 1e6},
                     {"power, W", device->power_mw / 1e3},
                     {"clock, MHz", device->clock_mhz},
                     {"NVML, %", device->busy_percent}};
     for (size_t i = 0; i < sizeof counters / sizeof counters[0]; i++) {
         char name[48];
+        if (counters[i].value < 0)
+            continue;
         snprintf(name, sizeof name, "GPU %u %s", device->device, counters[i].words);
         add_counter(trace, MACHINE, name, event->end, counters[i].value);
     }

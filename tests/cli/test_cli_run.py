@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
+from places import BINARY
 
 pytestmark = pytest.mark.alone  # signals, terminals and shares of time
 
@@ -429,6 +430,19 @@ def test_what_a_short_command_used_is_told_to_its_end(stoker, tmp_path):
     told = run_file(stoker, tmp_path, PYTHON, "-S", "-c", script)
     assert told["processes"][0]["write_calls_bytes"] == pytest.approx(20_000_000, rel=0.01)
     assert told["processes"][0]["cpu_s"] == pytest.approx(0.1, abs=0.05)
+
+
+def test_what_nvml_tells_of_pcie_is_told_by_device(stoker, tmp_path, monkeypatch):
+    simulated = BINARY.parent / "sim_cuda"
+    if not simulated.exists():
+        pytest.skip("the simulated NVML is not built")
+    monkeypatch.setitem(stoker.environment, "LD_LIBRARY_PATH", str(simulated))
+    told = run_file(stoker, tmp_path, "sleep", "2.4")  # the second way is asked for after two
+    rates = {"pcie_received_bytes_s": 2000 * 1024, "pcie_sent_bytes_s": 1000 * 1024}
+    ways = {way: {"mean": rate, "peak": rate} for way, rate in rates.items()}
+    assert told["devices"] == [{"device": 0, **ways}]
+    assert set(told["series"]["gpu_pcie_sent_bytes_s"]) - {None} == {1000 * 1024}
+    assert told["series"]["gpu_pcie_sent_bytes_s"][0] is None
 
 
 def test_a_hundred_workers_are_watched_cheaply(stoker, tmp_path):

@@ -141,12 +141,14 @@ def series(wall, busy, seed=0):
         "cpu": [round(1.1 + 2.7 * (one > 0) + 0.3 * dice.random(), 3) for one in active],
         "machine_cpu": [round(1.3 + 2.7 * (one > 0) + 0.3 * dice.random(), 3) for one in active],
         "iowait": [round(0.1 * dice.random(), 3) for _ in active],
-        "rss_bytes": [round(1.2e9 + 3.1e9 * min(1.0, i / 8)) for i in range(count)],
+        "rss_bytes": [None, *(round(1.2e9 + 3.1e9 * min(1.0, i / 8)) for i in range(1, count))],
         "read_bytes_s": [round(48e6 * dice.random()) if one else 0 for one in active],
         "written_bytes_s": [round(9e6) if i % 18 == 17 else 0 for i in range(count)],
         "gpu_memory_bytes": [round(8.5e9) if one else round(0.6e9) for one in active],
         "gpu_power_w": [round(120 + 420 * one, 1) for one in active],
         "gpu_clock_mhz": [1980.0 if one else 345.0 for one in active],
+        "gpu_pcie_received_bytes_s": [round(2e9 * one) for one in active],
+        "gpu_pcie_sent_bytes_s": [round(1e7 * one) for one in active],
     }  # fmt: skip
 
 
@@ -324,6 +326,13 @@ def gpu_run(busy=0.412, epoch=17.76, shares=None):
         "timeline": timeline(compute=0.08 * busy, wait=0.08 * (1 - busy)),
         "processes": processes(),
         "threads": threads(),
+        "devices": [
+            {
+                "device": 0,
+                "pcie_received_bytes_s": {"mean": 1.21e9, "peak": 5.4e9},
+                "pcie_sent_bytes_s": {"mean": None, "peak": None},
+            }
+        ],
         "machine_io": {
             "disk_read_bytes": 3221225472, "disk_written_bytes": 41943040,
             "network_received_bytes": 734003, "network_sent_bytes": 91750,
@@ -360,8 +369,9 @@ def cpu_run():
     run = gpu_run(busy=0.55)
     run["mode"] = "cpu"
     run["machine"] |= {"gpu": None, "driver": None, "cupti": None}
-    for name in ("gpu_memory_bytes", "gpu_power_w", "gpu_clock_mhz", "copy"):
+    for name in [name for name in run["series"] if name == "copy" or name.startswith("gpu_")]:
         del run["series"][name]
+    run["devices"] = []
     run["timeline"]["lanes"] = run["timeline"]["lanes"][2:]
     run["ranks"][0]["device"] = None
     return run

@@ -343,6 +343,25 @@ def test_the_method_says_how_the_run_was_watched(mode, words):
     assert words in text.split("## Method and its limits")[1]
 
 
+def test_what_processes_threads_disks_and_pcie_did_is_shown():
+    page = _html.page(document(run_making.gpu_run()), "")
+    shown = set(re.findall(r'data-key="0/([^"]+)"', page))
+    assert shown >= {
+        *(f"processes/1/{name}" for name in ("io_wait_s", "minor_faults", "max_rss_bytes")),
+        *(f"threads/1/{name}" for name in ("cpu_s", "run_delay_s")),
+        *(f"machine_io/{name}" for name in run_making.gpu_run()["machine_io"]),
+        *(f"devices/0/pcie_received_bytes_s/{name}" for name in ("mean", "peak")),
+    }
+    assert not shown & {"processes/0/io_wait_s", "devices/0/pcie_sent_bytes_s/mean"}  # null
+    assert "gpu-pcie-0" in {chart.id for chart in document(run_making.gpu_run()).charts()}
+    tables = _markdown.markdown(
+        made := document(run_making.gpu_run()), {chart.id: "x.png" for chart in made.charts()}
+    )
+    for row in ("| `python` | main, its main thread |", "| `pt_data_pin` | main |"):
+        assert row in tables
+    assert "| `late` | process |" in tables and "| `pt_data_worker` | worker 0, its" in tables
+
+
 def test_the_method_says_where_only_the_beginning_was_recorded():
     run = run_making.gpu_run()
     run["ranks"][0]["recorded"] = 0.2

@@ -183,14 +183,31 @@ def _beside(runs: list[Run], makers: Iterable[Callable[[Run], Any]]) -> list[Blo
 
 
 def gpu(runs: list[Run]) -> Section | None:
-    blocks = _beside(
-        runs, (charts.gpu_memory_lines, charts.gpu_power_lines, charts.gpu_clock_lines)
-    )
+    memory, power, clock = charts.gpu_memory_lines, charts.gpu_power_lines, charts.gpu_clock_lines
+    blocks = _beside(runs, (memory, power, clock, charts.gpu_pcie_lines))
+    blocks += _each(runs, _pcie_of)
     for run in runs:
         if run["throttle"]:
             words = run.lead("It was slowed down: ") + ", ".join(run["throttle"])
             blocks.append(Paragraph([f"{words}."]))
-    return _section("gpu", "GPU memory and power", blocks)
+    return _section("gpu", "GPU memory, power and PCIe", blocks)
+
+
+def _pcie_of(run: Run) -> list[Block]:
+    """A row a device that tells of its PCIe."""
+    ways = ("pcie_received_bytes_s", "pcie_sent_bytes_s")
+    rows: list[list[Words]] = []
+    for i, device in enumerate(run["devices"]):
+        if all(device[way]["mean"] is None for way in ways):
+            continue
+        numbers = [
+            [run.get(f"devices/{i}/{way}/{what}", form.byte_rate)]
+            for way in ways
+            for what in ("mean", "peak")
+        ]
+        rows.append([["GPU ", run.get(f"devices/{i}/device", form.plain)], *numbers])
+    head = ["over PCIe", "received", "at most", "sent", "at most"]
+    return [Table(head, rows, "lrrrr")] if rows else []
 
 
 # --- tables ---------------------------------------------------------------------------------------

@@ -201,6 +201,11 @@ def gpu_clock_lines(run: Run) -> Lines | None:
     return _several(run, "gpu-clock", "GPU clock", "MHz", [("gpu_clock_mhz", "of its processors")])
 
 
+def gpu_pcie_lines(run: Run) -> Lines | None:
+    parts = [("gpu_pcie_received_bytes_s", "received"), ("gpu_pcie_sent_bytes_s", "sent")]
+    return _several(run, "gpu-pcie", "GPU over PCIe", "bytes/s", parts)
+
+
 # --- the timeline ---------------------------------------------------------------------------------
 
 

@@ -179,7 +179,8 @@ LOADER = {
 SERIES = (
     "compute", "communication", "copy", "waiting", "samples_s", "cpu", "machine_cpu", "iowait",
     "rss_bytes", "read_bytes_s", "written_bytes_s", "network_bytes_s", "gpu_memory_bytes",
-    "gpu_power_w", "gpu_clock_mhz", "gpu_nvml",
+    "gpu_power_w", "gpu_clock_mhz", "gpu_nvml", "gpu_pcie_received_bytes_s",
+    "gpu_pcie_sent_bytes_s",
 )  # fmt: skip
 PROCESS = {
     "role": TEXT,
@@ -192,6 +193,8 @@ PROCESS = {
 }
 THREAD = {"name": TEXT, **_all(NUMBER, "pid thread cpu_s run_delay_s")}
 MACHINE_IO = "disk_read_bytes disk_written_bytes network_received_bytes network_sent_bytes"
+RATE = _all(NUMBER, "mean peak")
+DEVICE = {"device": NUMBER, "pcie_received_bytes_s": RATE, "pcie_sent_bytes_s": RATE}
 WHAT_IF = _all(NUMBER, "wall_s steps step_median_s samples_s busy gain")
 ADVICE = {
     "rule": TEXT,
@@ -242,6 +245,7 @@ RUN = {
     "processes": [PROCESS],
     "threads": [THREAD],
     "machine_io": _all(NUMBER, MACHINE_IO),
+    "devices": [DEVICE],
     "watching": _all(NUMBER, "records lost stacks_hz cpu_s rss_bytes"),
     "cpu": {"own": NUMBER, "foreign": NUMBER},
     "throttle": [TEXT],

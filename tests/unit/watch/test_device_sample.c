@@ -22,6 +22,12 @@ static void a_device_tells_what_nvml_tells(void **state)
     assert_int_equal(device.throttle, 4);
     assert_int_equal(device.pcie_in_bytes_s, 2000 * 1024);
     assert_int_equal(device.pcie_out_bytes_s, 1000 * 1024);
+    device_sample_pcie(&sample);
+    assert_true(device_sample_take(&sample, 0, &device)); /* each sample is told once */
+    assert_int_equal(device.pcie_in_bytes_s, 2000 * 1024);
+    assert_true(device.pcie_out_bytes_s == STK_DEVICE_UNKNOWN);
+    assert_true(device_sample_take(&sample, 0, &device));
+    assert_true(device.pcie_in_bytes_s == STK_DEVICE_UNKNOWN);
 }
 
 static void a_device_tells_whose_processes_it_serves(void **state)

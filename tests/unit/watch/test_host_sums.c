@@ -1,5 +1,5 @@
-/* What the host did in all: of processes, threads, disks and network, as the run file
- * tells it. */
+/* What the host did in all: of processes, threads, disks and network, and PCIe, as the run
+ * file tells it. */
 #include "watch/watch_story.h"
 
 static void use_tell(struct story *story, uint32_t pid, uint64_t at, const struct watch_use *use)
@@ -121,6 +121,37 @@ static void what_the_machine_moved_adds_up_where_it_is_told(void **state)
     story_free(story);
 }
 
+static void device_tell(struct story *story, uint32_t device, uint64_t at, uint64_t in)
+{
+    struct watch_device told = {
+        .device = device, .pcie_in_bytes_s = in, .pcie_out_bytes_s = STK_DEVICE_UNKNOWN};
+    story_take(story,
+               &(struct watch_event){
+                   .type = EVENT_DEVICE, .start = BEGUN + at, .end = BEGUN + at, .device = &told});
+}
+
+static void pcie_is_told_by_device_with_its_mean_and_its_most(void **state)
+{
+    (void)state;
+    struct story *story = story_begin();
+    device_tell(story, 0, 10 * MS, 100);
+    device_tell(story, 0, 110 * MS, STK_DEVICE_UNKNOWN); /* not asked */
+    device_tell(story, 0, 210 * MS, 500);
+    device_tell(story, 2, 210 * MS, STK_DEVICE_UNKNOWN);
+    finish(story);
+    const struct summary *summary = &story->summary;
+    assert_int_equal(summary->device_count, 2);
+    assert_int_equal(summary->devices[0].pcie_in.mean, 300);
+    assert_int_equal(summary->devices[0].pcie_in.most, 500);
+    assert_true(summary->devices[0].pcie_in.told && !summary->devices[0].pcie_out.told);
+    assert_int_equal(summary->devices[1].device, 2);
+    assert_false(summary->devices[1].pcie_in.told);
+    assert_true(summary->series[SERIES_PCIE_IN][0] == 100 &&
+                summary->series[SERIES_PCIE_IN][2] == 500);
+    assert_null(summary->series[SERIES_PCIE_OUT]);
+    story_free(story);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -128,6 +159,7 @@ int main(void)
         cmocka_unit_test(of_all_threads_that_come_and_go_the_greatest_are_told),
         cmocka_unit_test(a_thread_with_the_number_of_one_that_ended_is_another),
         cmocka_unit_test(what_the_machine_moved_adds_up_where_it_is_told),
+        cmocka_unit_test(pcie_is_told_by_device_with_its_mean_and_its_most),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

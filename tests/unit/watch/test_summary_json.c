@@ -150,6 +150,8 @@ static void threads_and_the_machine_are_told_with_their_use(void **state)
     made_healthy(&made);
     made.summary.machine_io =
         (struct summary_machine_io){.told = MACHINE_NETWORK, .network_out = 9};
+    made.summary.device_count = 1;
+    made.summary.devices[0] = (struct summary_device){.device = 3, .pcie_in = {1, 5, 8}};
     made.summary.thread_count = 1;
     made.summary.threads[0] = (struct summary_thread){
         .pid = 100, .thread = 103, .name = "a\"b", .cpu_ns = SECOND, .run_delay_ns = 5 * MILLI};
@@ -157,6 +159,12 @@ static void threads_and_the_machine_are_told_with_their_use(void **state)
     const struct json *thread = json_item(json_member(run, "threads"), 0);
     assert_true(number(thread, "pid") == 100 && number(thread, "thread") == 103);
     assert_string_equal(text_of(thread, "name"), "a\"b");
+    const struct json *device = json_item(json_member(run, "devices"), 0);
+    assert_true(number(device, "device") == 3);
+    assert_true(number(json_member(device, "pcie_received_bytes_s"), "mean") == 5);
+    assert_true(number(json_member(device, "pcie_received_bytes_s"), "peak") == 8);
+    assert_true(is_null(json_member(device, "pcie_sent_bytes_s"), "mean"));
+    assert_true(is_null(json_member(device, "pcie_sent_bytes_s"), "peak"));
     assert_true(is_null(json_member(run, "machine_io"), "disk_read_bytes"));
     assert_true(is_null(json_member(run, "machine_io"), "disk_written_bytes"));
     assert_true(number(json_member(run, "machine_io"), "network_received_bytes") == 0);

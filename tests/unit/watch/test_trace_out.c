@@ -230,7 +230,10 @@ static void counters_tell_samples_memory_and_power(void **state)
                                     .io_ns = 500000000,
                                     .disk_written_bytes = 4000000,
                                     .network_in_bytes = 9};
-    struct watch_device device = {.device = 1, .power_mw = 350000};
+    struct watch_device device = {.device = 1,
+                                  .power_mw = 350000,
+                                  .pcie_in_bytes_s = 2000000,
+                                  .pcie_out_bytes_s = STK_DEVICE_UNKNOWN};
     struct watch_event event = {.type = EVENT_USE, .pid = 7, .start = BEGUN};
     event.end = BEGUN + 1000000000;
     open_trace(&fixture, 0);
@@ -253,6 +256,8 @@ static void counters_tell_samples_memory_and_power(void **state)
     assert_true(number(json_member(find(json, "C", "written, MB/s"), "args"), "value") == 7);
     assert_true(number(json_member(find(json, "C", "disk written, MB/s"), "args"), "value") == 8);
     assert_null(find(json, "C", "network in, MB/s"));
+    assert_true(number(json_member(find(json, "C", "GPU 1 PCIe in, MB/s"), "args"), "value") == 2);
+    assert_null(find(json, "C", "GPU 1 PCIe out, MB/s"));
     assert_true(number(json_member(find(json, "C", "major faults/s"), "args"), "value") == 3);
     assert_true(number(json_member(find(json, "C", "waiting for a CPU, threads"), "args"),
                        "value") == 0.125);

@@ -1,6 +1,8 @@
 /* The parts that attribution is made of: unions of kernels, stacks, series, quantiles, gaps. */
 #include "base/testing.h"
 
+#include <math.h>
+
 #include "watch/busy_line.h"
 #include "watch/call_tree.h"
 #include "watch/durations.h"
@@ -139,6 +141,7 @@ static void bins_double_when_there_are_too_many(void **state)
     assert_int_equal(summary.bin_ns, second * 8 / 10);
     assert_int_equal(summary.bins, 1250);
     assert_true(summary.series[SERIES_CPU][3] > 0.499 && summary.series[SERIES_CPU][3] < 0.501);
+    assert_true(isnan(summary.series[SERIES_RSS][0])); /* before the first value */
     assert_true(summary.series[SERIES_RSS][125] > 7.9 && summary.series[SERIES_RSS][125] < 8.1);
     assert_null(summary.series[SERIES_COMPUTE]);
     summary_free(&summary);
