@@ -187,26 +187,6 @@ static stk_status thread_take(struct attribution *attribution, const struct watc
     return time_list_add(&line->looks, &look, sizeof look, err);
 }
 
-/* All but what is as of now adds up. */
-static void use_add(struct watch_use *sum, const struct watch_use *use)
-{
-    uint64_t most = use->rss_bytes > use->most_rss_bytes ? use->rss_bytes : use->most_rss_bytes;
-    sum->told |= use->told;
-    sum->cpu_user_ns += use->cpu_user_ns;
-    sum->cpu_system_ns += use->cpu_system_ns;
-    sum->run_delay_ns += use->run_delay_ns;
-    sum->block_ns += use->block_ns;
-    sum->read_calls_bytes += use->read_calls_bytes;
-    sum->write_calls_bytes += use->write_calls_bytes;
-    sum->read_bytes += use->read_bytes;
-    sum->written_bytes += use->written_bytes;
-    sum->minor_faults += use->minor_faults;
-    sum->major_faults += use->major_faults;
-    sum->rss_bytes = use->rss_bytes;
-    if (most > sum->most_rss_bytes)
-        sum->most_rss_bytes = most;
-}
-
 static stk_status use_take(struct attribution *attribution, const struct watch_event *event,
                            struct stk_error *err)
 {
@@ -216,7 +196,7 @@ static stk_status use_take(struct attribution *attribution, const struct watch_e
     const struct watch_use *use = event->use;
     uint64_t cpu = use->cpu_user_ns + use->cpu_system_ns;
     attribution->machine_sums.rss += use->rss_bytes - line->use.rss_bytes;
-    use_add(&line->use, use);
+    host_sums_use(&line->use, use);
     if (event->end <= event->start)
         return STK_OK;
     struct series_bins *series = &attribution->series;

@@ -16,7 +16,7 @@
 
 #define ROUND_NS UINT64_C(50000000)
 /* Every so many rounds. */
-#define USE_EVERY 5
+#define LIVE_EVERY 5
 #define DEVICE_EVERY 10
 #define LIST_EVERY 10
 #define SETTLE_EVERY 20
@@ -177,15 +177,14 @@ void collect_round(struct collect *collect, uint64_t now)
     ring_set_read(collect->rings, now, alive);
     if (!collect->stopped) {
         host_sample_threads(&collect->host, now);
-        if (round % USE_EVERY == 0)
-            host_sample_use(&collect->host, now);
+        host_sample_use(&collect->host, now);
         if (round % LIST_EVERY == 0) {
             host_sample_list(&collect->host, now);
             look_at_room(collect);
         }
         if (round % DEVICE_EVERY == 0)
             look_at_devices(collect, now);
-        if (round % USE_EVERY == 0)
+        if (round % LIVE_EVERY == 0)
             tell_live(collect, now);
     }
     if (round % SETTLE_EVERY == 0)

@@ -12,6 +12,10 @@
 
 /* Threads that one look may cost; with more, each is looked at less often. */
 #define THREADS_A_LOOK 160
+/* The same for processes, and how often the machine is looked at: its CPUs are dear where there are
+ * many. */
+#define PROCESSES_A_LOOK 8
+#define MACHINE_EVERY_NS UINT64_C(240000000)
 #define HOOK_AFTER_NS UINT64_C(1000000000)
 
 static uint64_t watcher_cpu(void)
@@ -263,15 +267,15 @@ static void look_at_all(struct host_sample *host, uint64_t now, enum machine_loo
             add_unseen(host, &host->tree.list[i], now);
             check_hook(host, &host->tree.list[i], now);
         }
-    use_machine(host, now, kind);
+    if (kind == MACHINE_LOOK_LAST || now - host->machine_start >= MACHINE_EVERY_NS)
+        use_machine(host, now, kind);
     process_tree_forget(&host->tree);
 }
 
 void host_sample_use(struct host_sample *host, uint64_t now)
 {
-    size_t count = host->tree.count;
-    uint64_t every = count <= 12 ? 1 : count <= 40 ? 2 : 4;
-    if (host->calls++ % every == 0)
+    uint64_t stride = 1 + host->tree.count / (PROCESSES_A_LOOK + 1);
+    if (host->calls++ % stride == 0)
         look_at_all(host, now, MACHINE_LOOK);
 }
 

@@ -36,7 +36,8 @@ void host_sample_process(struct host_sample *host, uint32_t pid, const char *jso
 int host_sample_alive(const struct host_sample *host, uint32_t pid);
 
 void host_sample_threads(struct host_sample *host, uint64_t now); /* often */
-/* Processes and machine: a few times a second. With many processes some calls do nothing. */
+/* Processes, often: with many of them some calls do nothing. The machine at most four times a
+ * second. */
 void host_sample_use(struct host_sample *host, uint64_t now);
 void host_sample_list(struct host_sample *host, uint64_t now); /* threads anew; seldom */
 

@@ -2,6 +2,25 @@
 
 #include <string.h>
 
+void host_sums_use(struct watch_use *sum, const struct watch_use *use)
+{
+    uint64_t most = use->rss_bytes > use->most_rss_bytes ? use->rss_bytes : use->most_rss_bytes;
+    sum->told |= use->told;
+    sum->cpu_user_ns += use->cpu_user_ns;
+    sum->cpu_system_ns += use->cpu_system_ns;
+    sum->run_delay_ns += use->run_delay_ns;
+    sum->block_ns += use->block_ns;
+    sum->read_calls_bytes += use->read_calls_bytes;
+    sum->write_calls_bytes += use->write_calls_bytes;
+    sum->read_bytes += use->read_bytes;
+    sum->written_bytes += use->written_bytes;
+    sum->minor_faults += use->minor_faults;
+    sum->major_faults += use->major_faults;
+    sum->rss_bytes = use->rss_bytes;
+    if (most > sum->most_rss_bytes)
+        sum->most_rss_bytes = most;
+}
+
 /* The entry of a thread; else a free one, or that of the least. Sums only grow: a smaller one is of
  * another thread that got the same number. */
 static struct summary_thread *find_entry(struct host_sums *sums, uint32_t pid,

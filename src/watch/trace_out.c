@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "watch/host_sums.h"
 #include "watch/secret_mask.h"
 #include "watch/trace_file.h"
 #include "watch/trace_rows.h"
@@ -18,6 +19,7 @@
 #define MOST_BYTES (UINT64_C(64) << 20)
 #define FLUSH_NS 1000000000
 #define RATE_NS 500000000u /* samples are counted over this */
+#define USE_NS 240000000u  /* and what processes use */
 
 struct trace_out {
     struct trace_file *file;
@@ -364,38 +366,50 @@ static void take_record(struct trace_out *trace, uint32_t pid, const struct reco
 
 /* --- counters ----------------------------------------------------------------------------- */
 
-static double each_second(uint64_t count, const struct watch_event *event)
+static double each_second(uint64_t count, uint64_t ns)
 {
-    return event->end > event->start ? (double)count * 1e9 / (double)(event->end - event->start)
-                                     : 0;
+    return ns ? (double)count * 1e9 / (double)ns : 0;
 }
 
+static void add_use(struct trace_out *trace, uint32_t pid, const struct watch_use *use,
+                    uint64_t time, uint64_t ns)
+{
+    add_counter(trace, pid, "memory, MB", time, (double)use->rss_bytes / 1e6);
+    add_counter(trace, pid, "CPUs", time,
+                each_second(use->cpu_user_ns + use->cpu_system_ns, ns) / 1e9);
+    add_counter(trace, pid, "read, MB/s", time, each_second(use->read_calls_bytes, ns) / 1e6);
+    add_counter(trace, pid, "written, MB/s", time, each_second(use->write_calls_bytes, ns) / 1e6);
+    add_counter(trace, pid, "waiting for a CPU, threads", time,
+                each_second(use->run_delay_ns, ns) / 1e9);
+    add_counter(trace, pid, "major faults/s", time, each_second(use->major_faults, ns));
+    if (use->told & USE_BLOCK)
+        add_counter(trace, pid, "waiting for a disk, threads", time,
+                    each_second(use->block_ns, ns) / 1e9);
+}
+
+/* Processes are looked at more often than is worth the room here. */
 static void take_use(struct trace_out *trace, const struct watch_event *event)
 {
-    const struct watch_use *use = event->use;
-    add_counter(trace, event->pid, "memory, MB", event->end, (double)use->rss_bytes / 1e6);
-    add_counter(trace, event->pid, "CPUs", event->end,
-                each_second(use->cpu_user_ns + use->cpu_system_ns, event) / 1e9);
-    add_counter(trace, event->pid, "read, MB/s", event->end,
-                each_second(use->read_calls_bytes, event) / 1e6);
-    add_counter(trace, event->pid, "written, MB/s", event->end,
-                each_second(use->write_calls_bytes, event) / 1e6);
-    add_counter(trace, event->pid, "waiting for a CPU, threads", event->end,
-                each_second(use->run_delay_ns, event) / 1e9);
-    add_counter(trace, event->pid, "major faults/s", event->end,
-                each_second(use->major_faults, event));
-    if (use->told & USE_BLOCK)
-        add_counter(trace, event->pid, "waiting for a disk, threads", event->end,
-                    each_second(use->block_ns, event) / 1e9);
+    struct trace_row *row = row_of(trace, event->pid, ROW_PROCESS, 0, 0);
+    if (!row)
+        return;
+    if (!row->use_from)
+        row->use_from = event->start;
+    host_sums_use(&row->use, event->use);
+    if (event->end < row->use_from + USE_NS)
+        return;
+    add_use(trace, event->pid, &row->use, event->end, event->end - row->use_from);
+    row->use = (struct watch_use){0};
+    row->use_from = event->end;
 }
 
 static void take_machine(struct trace_out *trace, const struct watch_event *event)
 {
     const struct watch_machine *machine = event->machine;
     add_counter(trace, MACHINE, "CPUs in use", event->end,
-                each_second(machine->cpu_busy_ns, event) / 1e9);
+                each_second(machine->cpu_busy_ns, event->end - event->start) / 1e9);
     add_counter(trace, MACHINE, "CPUs of this run", event->end,
-                each_second(machine->own_cpu_ns, event) / 1e9);
+                each_second(machine->own_cpu_ns, event->end - event->start) / 1e9);
     const struct {
         const char *name;
         unsigned told;
@@ -405,9 +419,9 @@ static void take_machine(struct trace_out *trace, const struct watch_event *even
                     {"network in, MB/s", MACHINE_NETWORK, machine->network_in_bytes},
                     {"network out, MB/s", MACHINE_NETWORK, machine->network_out_bytes}};
     for (size_t i = 0; i < sizeof counters / sizeof counters[0]; i++)
-        if (machine->told & counters[i].told && machine->io_ns)
+        if (machine->told & counters[i].told)
             add_counter(trace, MACHINE, counters[i].name, event->end,
-                        (double)counters[i].bytes * 1e3 / (double)machine->io_ns);
+                        each_second(counters[i].bytes, machine->io_ns) / 1e6);
 }
 
 static void take_device(struct trace_out *trace, const struct watch_event *event)

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "watch/causes.h"
+#include "watch/event.h"
 
 enum trace_row_kind {
     ROW_PROCESS, /* not a thread: the process itself */
@@ -33,6 +34,9 @@ struct trace_row {
     /* of ROW_IDLE: the piece that may still grow; of ROW_STEPS: the last step's end */
     uint64_t start, end, count;
     enum cause cause;
+    /* of ROW_PROCESS: what is not told yet, and since when */
+    struct watch_use use;
+    uint64_t use_from;
 };
 
 struct trace_rows {

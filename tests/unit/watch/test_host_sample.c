@@ -142,6 +142,22 @@ static void what_a_process_uses_is_its_own_and_the_runs(void **state)
     host_sample_reset(&host);
 }
 
+static void few_processes_are_looked_at_each_time_and_the_machine_seldom(void **state)
+{
+    struct host_sample host;
+    struct heard heard;
+    struct subject subject;
+    (void)state;
+    start(&subject, burn_some);
+    host_start(&host, &heard, subject.pid);
+    for (uint64_t i = 1; i <= 20; i++)
+        host_sample_use(&host, SECOND + i * SECOND / 20);
+    assert_int_equal(heard.uses, 20);
+    assert_int_equal(heard.machines, 4);
+    end(&subject);
+    host_sample_reset(&host);
+}
+
 static void burn_in_a_child(void)
 {
     int status;
@@ -289,7 +305,7 @@ static uint64_t beside(const char *role, void (*body)(void), uint64_t looks_afte
     }
     let_go(&subject);
     heard.own_cpu = 0;
-    host_sample_use(&host, 2 * SECOND + looks_after);
+    host_sample_finish(&host, 2 * SECOND + looks_after);
     assert_non_null(process_tree_find(&host.tree, (uint32_t)subject.pid));
     end(&subject);
     host_sample_reset(&host);
@@ -391,6 +407,7 @@ int main(int count, char **words)
     }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_a_process_uses_is_its_own_and_the_runs),
+        cmocka_unit_test(few_processes_are_looked_at_each_time_and_the_machine_seldom),
         cmocka_unit_test(cpu_time_of_processes_that_came_and_went_is_the_runs),
         cmocka_unit_test(a_child_that_was_seen_is_not_counted_again_when_it_is_reaped),
         cmocka_unit_test(a_program_that_serves_no_loop_is_another_one),

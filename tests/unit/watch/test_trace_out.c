@@ -266,6 +266,38 @@ static void counters_tell_samples_memory_and_power(void **state)
     close_trace(&fixture, json);
 }
 
+/* A second of looks that come twenty times in it. */
+static void counters_of_a_process_come_a_few_times_a_second(void **state)
+{
+    (void)state;
+    struct fixture fixture;
+    struct watch_use use = {.told = USE_STAT};
+    size_t count = 0;
+    open_trace(&fixture, 0);
+    for (uint64_t i = 0; i < 20; i++) {
+        struct watch_event event = {.type = EVENT_USE,
+                                    .pid = 7,
+                                    .start = BEGUN + i * 50000000,
+                                    .end = BEGUN + (i + 1) * 50000000,
+                                    .use = &use};
+        use.cpu_user_ns = i % 2 ? 50000000 : 0;
+        use.rss_bytes = (i + 1) * 1000000;
+        trace_out_take(fixture.trace, &event);
+    }
+    struct json *json = finished(&fixture);
+    const struct json *first = find(json, "C", "memory, MB");
+    assert_true(number(json_member(first, "args"), "value") == 5);
+    assert_true(number(json_member(find(json, "C", "CPUs"), "args"), "value") == 0.4);
+    const struct json *events = json_member(json, "traceEvents");
+    for (size_t i = 0; i < json_count(events); i++) {
+        const char *name = "";
+        json_get_text(json_item(events, i), "name", &name);
+        count += strcmp(name, "memory, MB") == 0;
+    }
+    assert_int_equal(count, 4);
+    close_trace(&fixture, json);
+}
+
 static void stages_of_stokers_loaders_are_joined_on_the_same_clock(void **state)
 {
     (void)state;
@@ -451,6 +483,7 @@ int main(void)
         cmocka_unit_test(gaps_are_slices_named_by_cause_and_pieces_that_meet_are_one),
         cmocka_unit_test(processes_are_named_and_their_secrets_are_not),
         cmocka_unit_test(counters_tell_samples_memory_and_power),
+        cmocka_unit_test(counters_of_a_process_come_a_few_times_a_second),
         cmocka_unit_test(stages_of_stokers_loaders_are_joined_on_the_same_clock),
         cmocka_unit_test(a_long_run_keeps_its_first_and_its_last_events),
         cmocka_unit_test(before_the_end_it_is_an_array_that_lacks_only_its_bracket),
