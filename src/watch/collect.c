@@ -160,6 +160,7 @@ static void tell_live(struct collect *collect, uint64_t now)
 static void end_watching(struct collect *collect, uint64_t now)
 {
     if (!collect->stopped) {
+        host_sample_finish(&collect->host, now);
         collect->stopped = collect->options.until;
         int fd = openat(collect->options.folder, "stop", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
         if (fd >= 0)

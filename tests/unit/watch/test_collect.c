@@ -112,6 +112,7 @@ static void when_the_time_is_over_processes_are_told_and_later_events_left_out(v
 {
     struct fixture *fixture = *state;
     uint64_t second = 1000000000, until = fixture->begun + second;
+    struct summary summary = {0};
     struct collect *collect = collector(fixture, until);
     struct collect_facts facts;
     for (uint64_t i = 0; i < 20; i++)
@@ -126,6 +127,9 @@ static void when_the_time_is_over_processes_are_told_and_later_events_left_out(v
     collect_stop(collect);
     collect_facts(collect, &facts);
     assert_int_equal(facts.ended, until);
+    assert_int_equal(attribution_finish(fixture->attribution, &summary, &err), STK_OK);
+    assert_true(summary.machine_io.told & MACHINE_NETWORK); /* by a last look */
+    summary_free(&summary);
     collect_free(collect);
 }
 
