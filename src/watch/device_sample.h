@@ -16,7 +16,7 @@ struct device_sample {
     uint32_t count;
     uint32_t index[DEVICES_MOST]; /* NVML's, in the order of the command's numbers */
     uint64_t pcie_in[DEVICES_MOST], pcie_out[DEVICES_MOST]; /* until they are told */
-    uint32_t turn; /* whose PCIe is asked next: it takes NVML 20 ms each */
+    uint32_t turn;                 /* whose PCIe is asked next: it takes NVML 20 ms each */
     uint32_t pids[NVML_PROCESSES]; /* of the device at hand */
     char name[96], driver[32];
 };

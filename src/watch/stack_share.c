@@ -69,6 +69,29 @@ double stack_user_ran(const struct process_line *line, uint64_t start, uint64_t 
     return all > 0 ? user / all : 0;
 }
 
+double stack_user_ran_whole(const struct process_line *line, uint64_t start, uint64_t end)
+{
+    const struct time_list *samples = &line->samples;
+    double ran = 0, torch = 0, all = 0;
+    const struct host_sample *stack = NULL; /* where it was */
+    for (size_t i = time_list_after(samples, start); i < samples->count; i++) {
+        const struct host_sample *sample = time_list_at(samples, i);
+        if (sample->start >= end)
+            break;
+        int later = sample->end > end && !(sample->flags & SAMPLE_JOINED);
+        stack = later && stack ? stack : sample;
+        if (!(stack->flags & (SAMPLE_RAN | SAMPLE_STOOD)))
+            return stack_user_ran(line, start, end);
+        if (sample->cpu == CPU_UNKNOWN)
+            continue;
+        double part = (double)stretch_overlap(sample->start, sample->end, start, end);
+        all += part;
+        ran += part * sample_ran(line, sample);
+        torch += (stack->flags & FRAME_TORCH) && (stack->flags & SAMPLE_RAN) ? part : 0;
+    }
+    return ran > torch ? (ran - torch) / all : 0;
+}
+
 double stack_share(const struct process_line *line, const struct stack_where *where, double *ran)
 {
     double in = 0, all = 0, cpu = 0;

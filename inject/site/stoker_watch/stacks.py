@@ -10,7 +10,7 @@ import sysconfig
 import time
 from _thread import allocate_lock, get_ident, get_native_id, start_new_thread
 
-from . import recording
+from . import moments, recording
 from . import ring as rings
 from .recording import clock, state
 
@@ -352,7 +352,7 @@ class Sampler:
             _sample,
             48,
             rings.RECORD_SAMPLE,
-            0,
+            moments.runs_now(watched.thread) if watched.kind == rings.SAMPLE_MAIN else 0,
             now,
             elapsed,
             used,
