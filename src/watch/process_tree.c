@@ -15,6 +15,7 @@
 #define BUDGET_MOST 512
 #define ALL_THREADS_NS UINT64_C(2000000000)
 #define CMDLINE_MOST 4096
+#define ENVIRONMENT_MOST ((size_t)1 << 18)
 #define BESIDE_AFTER UINT64_C(150000000) /* until then it may not run its own program yet */
 #define DEPTH_MOST 32
 
@@ -114,6 +115,26 @@ char process_python_flag(const char *cmdline, size_t len)
     return 0;
 }
 
+/* The value of a variable of an environment, as /proc has it; NULL: it has none. */
+static const char *variable_find(const char *environment, size_t len, const char *name)
+{
+    size_t name_len = strlen(name);
+    for (const char *at = environment; at < environment + len; at += strlen(at) + 1)
+        if (!strncmp(at, name, name_len) && at[name_len] == '=')
+            return at + name_len + 1;
+    return NULL;
+}
+
+int process_environment_hooks(const char *environment, size_t len)
+{
+    char site[PATH_MAX];
+    const char *folder = variable_find(environment, len, "STOKER_WATCH");
+    const char *paths = variable_find(environment, len, "PYTHONPATH");
+    if (!folder || !paths || snprintf(site, sizeof site, "%s/site", folder) >= (int)sizeof site)
+        return 0;
+    return strstr(paths, site) != NULL;
+}
+
 int process_without_hook(uint32_t pid, char *out, size_t cap)
 {
     char path[64], exe[512], text[CMDLINE_MOST];
@@ -133,15 +154,15 @@ int process_without_hook(uint32_t pid, char *out, size_t cap)
         return 1;
     }
     snprintf(path, sizeof path, "/proc/%u/environ", pid);
-    char *environment = memory_alloc(1 << 18);
-    len = environment ? proc_read(path, environment, 1 << 18) : 0;
-    int cleared = len > 0 && !memmem(environment, len, "STOKER_WATCH=", 13);
+    char *environment = memory_alloc(ENVIRONMENT_MOST);
+    len = environment ? proc_read(path, environment, ENVIRONMENT_MOST) : 0;
+    int cleared = len > 0 && !process_environment_hooks(environment, len);
     memory_free(environment);
     if (cleared)
-        snprintf(
-            out, cap,
-            "A Python process was started with an environment of its own, without the hook: of "
-            "that process only the GPU's and the host's figures are known.");
+        snprintf(out, cap,
+                 "A Python process was started with an environment or a PYTHONPATH of its own, "
+                 "without the hook: of that process only the GPU's and the host's figures are "
+                 "known. Add to PYTHONPATH, and do not replace it.");
     return cleared;
 }
 

@@ -66,6 +66,10 @@ uint32_t process_tree_served(const struct process_tree *tree, struct tree_proces
 /* Why a Python process has no hook: 'I', 'S' or 'E', the option that keeps it away; 0: none does.
  */
 char process_python_flag(const char *cmdline, size_t len);
+/* Whether Python loads the hook with such an environment: name=value, each ended by a 0, as is
+ * text[len].
+ */
+int process_environment_hooks(const char *environment, size_t len);
 /* 0: it is no Python, or nothing can be said. Else a sentence for the report in out. */
 int process_without_hook(uint32_t pid, char *out, size_t cap);
 

@@ -465,6 +465,14 @@ def test_python_that_keeps_the_hook_away_is_told(stoker, tmp_path, flag):
     assert any(f"started with -{letter}," in notice for notice in told["notices"])
 
 
+def test_a_path_that_replaces_the_hooks_is_told(stoker, tmp_path):
+    script = f"{PYTHON} -c 'import time; time.sleep(1.6)'"
+    told = run_file(stoker, tmp_path, "sh", "-c", f"PYTHONPATH=src {script}; true")
+    assert any("a PYTHONPATH of its own" in notice for notice in told["notices"])
+    told = run_file(stoker, tmp_path, "sh", "-c", f"PYTHONPATH=src:$PYTHONPATH {script}; true")
+    assert told["notices"] == []
+
+
 def test_flags_of_the_script_and_those_that_keep_the_hook_are_not_told(stoker, tmp_path):
     script = "import time; time.sleep(1.6)"
     told = run_file(stoker, tmp_path, PYTHON, "-uB", "-X", "dev", "-c", script, "-I", "-S")

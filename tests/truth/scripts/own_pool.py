@@ -1,4 +1,4 @@
-"""No loader: a pool of processes that the script started decodes, and the loop takes what it hands over."""
+"""No loader: a pool of the script's own processes decodes, and the loop takes what comes of it."""
 
 import multiprocessing
 

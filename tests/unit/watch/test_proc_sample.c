@@ -408,6 +408,18 @@ static void options_that_keep_the_hook_away_are_seen(void **state)
     assert_int_equal(FLAG_OF("python"), 0);
 }
 
+#define HOOKS(text) process_environment_hooks(text, sizeof(text) - 1)
+static void an_environment_without_the_hooks_folder_is_seen(void **state)
+{
+    (void)state;
+    assert_true(HOOKS("A=b\0STOKER_WATCH=/run/x\0PYTHONPATH=/run/x/site\0"));
+    assert_true(HOOKS("PYTHONPATH=src:/run/x/site:lib\0STOKER_WATCH=/run/x\0"));
+    assert_false(HOOKS("PYTHONPATH=src\0STOKER_WATCH=/run/x\0"));
+    assert_false(HOOKS("STOKER_WATCH=/run/x\0MYPYTHONPATH=/run/x/site\0"));
+    assert_false(HOOKS("PYTHONPATH=/run/x/site\0"));
+    assert_false(HOOKS(""));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -427,6 +439,7 @@ int main(void)
         cmocka_unit_test(children_and_theirs_are_found),
         cmocka_unit_test(a_name_is_the_program_and_its_script_and_no_more),
         cmocka_unit_test(options_that_keep_the_hook_away_are_seen),
+        cmocka_unit_test(an_environment_without_the_hooks_folder_is_seen),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
