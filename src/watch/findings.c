@@ -251,6 +251,10 @@ void findings_make(struct findings *out, const struct summary *summary, enum fin
     out->clock_gain = clock_gain(summary);
     add_processes(out);
     findings_cause(&out->transform, summary, CAUSE_TRANSFORM);
+    if (out->pooled) /* its stacks are not looked at */
+        out->transform.functions[0] = (struct summary_function){
+            .function = (char *)(uintptr_t) "what the pool's processes do",
+            .ns = out->transform.ns};
     find_loader_work(out);
     out->on_main = transform_on_main(out);
     out->work = out->seconds[CAUSE_FETCH] + out->seconds[CAUSE_COLLATE] +

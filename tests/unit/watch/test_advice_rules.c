@@ -349,7 +349,9 @@ static void a_pool_of_processes_makes_batches_ahead_already(void **state)
     assert_non_null(advised(&made, "use-a-loader"));
     made.processes[1].cpu_ns = 50 * SECOND;
     assert_null(advised(&made, "use-a-loader"));
-    assert_non_null(advised(&made, "transform-to-gpu"));
+    assert_null(advised(&made, "main-thread-transform"));
+    assert_non_null(
+        strstr(advised(&made, "transform-to-gpu")->action, "Move what the pool's processes do to"));
 }
 
 static void gains_are_bounded_by_what_is_left_and_by_the_cpus(void **state)
