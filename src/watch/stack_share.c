@@ -2,8 +2,9 @@
 
 #define OTHERS_LENGTH UINT64_C(1500000000) /* of the longest sample */
 #define OTHERS_LAST 64                     /* samples, among which is the one that ends last */
-#define RAN_MOSTLY 0.5 /* a sample of several things says of one that it ran, or nothing */
-#define SELDOM 15e6    /* ns: stacks of a thread that always runs are taken less often */
+#define RAN_MOSTLY 0.5  /* a sample of several things says of one that it ran, or nothing */
+#define USER_LEAST 0.05 /* a short forward pass is in no sample, and ran nearly as much */
+#define SELDOM 15e6     /* ns: stacks of a thread that always runs are taken less often */
 
 /* --- the loop's thread -------------------------------------------------------------------------*/
 
@@ -89,7 +90,7 @@ double stack_user_ran_whole(const struct process_line *line, uint64_t start, uin
         ran += part * sample_ran(line, sample);
         torch += (stack->flags & FRAME_TORCH) && (stack->flags & SAMPLE_RAN) ? part : 0;
     }
-    return ran > torch ? (ran - torch) / all : 0;
+    return ran - torch > USER_LEAST * all ? (ran - torch) / all : 0;
 }
 
 double stack_share(const struct process_line *line, const struct stack_where *where, double *ran)

@@ -334,7 +334,10 @@ def test_a_loader_that_its_own_collate_holds_is_freed(watched):
         next(trainer.batches)
         seen = weakref.ref(trainer)
         del trainer
-        gc.collect()
+        until = time.monotonic() + 20  # what waits to be written holds it for a moment
+        while seen() is not None and time.monotonic() < until:
+            time.sleep(0.05)
+            gc.collect()
         print(seen())
         """
     )

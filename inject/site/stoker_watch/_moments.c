@@ -522,25 +522,43 @@ static PyObject *backward_ended(PyObject *module, PyObject *unused)
     return PyLong_FromUnsignedLongLong(steps.backward);
 }
 
-/* runs_now(thread): the flag of its sample, 0 where the system does not tell. A thread that waits
- * for Python's lock, which the caller has, ran until then. */
-static PyObject *runs_now(PyObject *module, PyObject *number)
+/* What a thread is doing, as the kernel tells it. */
+enum doing { DOING_UNKNOWN, DOING_RUNS, DOING_WAITS_FOR_US, DOING_STANDS };
+
+static enum doing look_at(unsigned long thread)
 {
     char path[64], text[32];
-    (void)module;
-    unsigned long thread = PyLong_AsUnsignedLong(number);
-    if (PyErr_Occurred())
-        return NULL;
     snprintf(path, sizeof path, "/proc/self/task/%lu/syscall", thread);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     ssize_t len = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
     if (fd >= 0)
         close(fd);
     if (len <= 0)
-        return PyLong_FromLong(0);
+        return DOING_UNKNOWN;
     text[len] = '\0';
-    int runs = strncmp(text, "running", 7) == 0 || strtol(text, NULL, 10) == SYS_futex;
-    return PyLong_FromLong(runs ? SAMPLE_RUNS : SAMPLE_STANDS);
+    if (strncmp(text, "running", 7) == 0)
+        return DOING_RUNS;
+    return strtol(text, NULL, 10) == SYS_futex ? DOING_WAITS_FOR_US : DOING_STANDS;
+}
+
+/* runs_now(thread): the flag of its sample, 0 where the system does not tell. A thread that waits
+ * for Python's lock, which the caller has, ran until then. One that has just let go of the lock, in
+ * order to wait for something, may seem to run for a moment, and for as long as we have its CPU. */
+static PyObject *runs_now(PyObject *module, PyObject *number)
+{
+    const struct timespec moment = {0, 20000};
+    (void)module;
+    unsigned long thread = PyLong_AsUnsignedLong(number);
+    if (PyErr_Occurred())
+        return NULL;
+    enum doing doing = look_at(thread);
+    if (doing == DOING_RUNS) {
+        nanosleep(&moment, NULL);
+        doing = look_at(thread);
+    }
+    if (doing == DOING_UNKNOWN)
+        return PyLong_FromLong(0);
+    return PyLong_FromLong(doing == DOING_STANDS ? SAMPLE_STANDS : SAMPLE_RUNS);
 }
 
 static PyMethodDef functions[] = {{"begin", begin, METH_VARARGS, NULL},

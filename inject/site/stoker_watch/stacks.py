@@ -348,17 +348,20 @@ class Sampler:
     def _tell(self, watched, frame, now):
         """Returns the share of the time since the last sample in which the thread ran."""
         elapsed, used = now - watched.last, watched.used()
+        node = self.tree.node(frame)
+        # At last: one that let go of the GIL to wait is not there yet when we have it.
+        flags = moments.runs_now(watched.thread) if watched.kind == rings.SAMPLE_MAIN else 0
         self.ring.put(
             _sample,
             48,
             rings.RECORD_SAMPLE,
-            moments.runs_now(watched.thread) if watched.kind == rings.SAMPLE_MAIN else 0,
+            flags,
             now,
             elapsed,
             used,
             watched.thread,
             watched.kind,
-            self.tree.node(frame),
+            node,
             0,
         )
         watched.last = now
