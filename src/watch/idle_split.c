@@ -115,11 +115,7 @@ static double sample_weight(const struct host_sample *sample, uint64_t start, ui
     double part = (double)stretch_overlap(sample->start, sample->end, start, end);
     if (side == SIDE_ALL || sample->cpu == CPU_UNKNOWN)
         return part;
-    if (side == SIDE_USER && (sample->flags & FRAME_TORCH))
-        return 0;
     double ran = (double)sample->cpu / (double)(sample->end - sample->start);
-    if (sample->flags & (SAMPLE_RAN | SAMPLE_STOOD)) /* there, and not only on the way there */
-        ran = sample->flags & SAMPLE_RAN ? 1 : 0;
     return part * (side == SIDE_STOOD ? 1 - ran : ran);
 }
 
@@ -428,12 +424,12 @@ static void step_split(struct idle_split *split, const struct split_moment *mome
     double foreign = use.delay > 0 ? split_foreign(split, moment->start, moment->end, use.cpu) : 0;
     double contention = use.delay * foreign;
     if (moment_before_model(split, moment))
-        user = stack_user_ran_whole(main, moment->start, moment->end);
+        user = stack_user_ran(main, moment->start, moment->end);
     if (user > 0 && use.cpu > 0) /* it would have run when others of the run's own did */
         user += (use.delay - contention) * (user < use.cpu ? user / use.cpu : 1);
     user = user < 1 - rank ? user : 1 - rank;
     contention = contention < 1 - rank - user ? contention : 1 - rank - user;
-    const struct split_part parts[] = {{CAUSE_TRANSFORM, user, main, SIDE_USER},
+    const struct split_part parts[] = {{CAUSE_TRANSFORM, user, main, SIDE_RAN},
                                        {CAUSE_RANK, rank, main, SIDE_STOOD},
                                        {CAUSE_CONTENTION, contention, NULL, SIDE_ALL},
                                        {ACCOUNT_COMPUTE, 1 - rank - user - contention, NULL, 0}};

@@ -58,9 +58,8 @@ STK_CHECK stk_status idle_split_host(struct idle_split *split, uint64_t start, u
                                      struct stk_error *err);
 
 /* --- for input_split.c ------------------------------------------------------------------------ */
-/* Which time in a stack counts: of the loop's thread (SIDE_USER: it ran, not under torch), or all
- * of the other threads. */
-enum split_side { SIDE_ALL, SIDE_RAN, SIDE_USER, SIDE_STOOD, SIDE_OTHERS };
+/* Which time in a stack counts: of the loop's thread, or all of the other threads. */
+enum split_side { SIDE_ALL, SIDE_RAN, SIDE_STOOD, SIDE_OTHERS };
 struct split_part {
     uint32_t slot;
     double weight;

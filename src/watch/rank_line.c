@@ -64,8 +64,6 @@ stk_status process_line_sample(struct process_line *line, const struct record_sa
                                .place = frame.place,
                                .flags = frame.flags,
                                .thread = sample->thread};
-    item.flags |= sample->head.flags & SAMPLE_RUNS ? SAMPLE_RAN : 0;
-    item.flags |= sample->head.flags & SAMPLE_STANDS ? SAMPLE_STOOD : 0;
     if (item.cpu != CPU_UNKNOWN && item.cpu > sample->weight)
         item.cpu = sample->weight;
     if (sample->kind != SAMPLE_MAIN && !item.cpu)

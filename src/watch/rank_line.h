@@ -26,13 +26,11 @@ struct host_span {
 struct host_sample {
     uint64_t start, end;
     uint64_t cpu;                /* CPU_UNKNOWN: not known */
-    uint32_t node, place, flags; /* flags: those of its frame, and these */
+    uint32_t node, place, flags; /* flags: those of its frame, and SAMPLE_JOINED */
     uint32_t thread;
 };
-/* Several in a row that were alike; else it was where it was at its end. */
-#define SAMPLE_JOINED 0x100u
-#define SAMPLE_RAN 0x200u /* at its end: it ran, or stood still; neither: not known */
-#define SAMPLE_STOOD 0x400u
+#define SAMPLE_JOINED                                                                              \
+    0x100u         /* several in a row that were alike; else it was where it was at its end */
 struct host_look { /* of a thread or of a process, between two looks at /proc */
     uint64_t start, end;
     uint64_t cpu, delay, block;

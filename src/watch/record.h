@@ -163,8 +163,6 @@ struct record_frame {
     char text[]; /* function, then file */
 };
 
-/* Flags of a sample: whether the thread ran at that very moment. Neither: not known. */
-enum sample_flags { SAMPLE_RUNS = 1, SAMPLE_STANDS = 2 };
 enum sample_thread { SAMPLE_MAIN = 1, SAMPLE_PIN = 2, SAMPLE_OTHER = 3, SAMPLE_OURS = 4 };
 struct record_sample {
     struct record head;

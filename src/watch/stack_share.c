@@ -2,9 +2,8 @@
 
 #define OTHERS_LENGTH UINT64_C(1500000000) /* of the longest sample */
 #define OTHERS_LAST 64                     /* samples, among which is the one that ends last */
-#define RAN_MOSTLY 0.5  /* a sample of several things says of one that it ran, or nothing */
-#define USER_LEAST 0.05 /* a short forward pass is in no sample, and ran nearly as much */
-#define SELDOM 15e6     /* ns: stacks of a thread that always runs are taken less often */
+#define RAN_MOSTLY 0.5 /* a sample of several things says of one that it ran, or nothing */
+#define SELDOM 15e6    /* ns: stacks of a thread that always runs are taken less often */
 
 /* --- the loop's thread -------------------------------------------------------------------------*/
 
@@ -68,29 +67,6 @@ double stack_user_ran(const struct process_line *line, uint64_t start, uint64_t 
         user += torch ? 0 : part * share;
     }
     return all > 0 ? user / all : 0;
-}
-
-double stack_user_ran_whole(const struct process_line *line, uint64_t start, uint64_t end)
-{
-    const struct time_list *samples = &line->samples;
-    double ran = 0, torch = 0, all = 0;
-    const struct host_sample *stack = NULL; /* where it was */
-    for (size_t i = time_list_after(samples, start); i < samples->count; i++) {
-        const struct host_sample *sample = time_list_at(samples, i);
-        if (sample->start >= end)
-            break;
-        int later = sample->end > end && !(sample->flags & SAMPLE_JOINED);
-        stack = later && stack ? stack : sample;
-        if (!(stack->flags & (SAMPLE_RAN | SAMPLE_STOOD)))
-            return stack_user_ran(line, start, end);
-        if (sample->cpu == CPU_UNKNOWN)
-            continue;
-        double part = (double)stretch_overlap(sample->start, sample->end, start, end);
-        all += part;
-        ran += part * sample_ran(line, sample);
-        torch += (stack->flags & FRAME_TORCH) && (stack->flags & SAMPLE_RAN) ? part : 0;
-    }
-    return ran - torch > USER_LEAST * all ? (ran - torch) / all : 0;
 }
 
 double stack_share(const struct process_line *line, const struct stack_where *where, double *ran)

@@ -9,9 +9,6 @@
 
 /* The share of [start, end) in which the loop's thread ran code of the user's: not under torch. */
 double stack_user_ran(const struct process_line *line, uint64_t start, uint64_t end);
-/* The same of a stretch that holds all that the loop does between known spans, over and over: then
- * the CPU time of whole samples counts, which is exact, less what ran under torch. */
-double stack_user_ran_whole(const struct process_line *line, uint64_t start, uint64_t end);
 
 /* Frames with all of `flags` and none of `without`. is_cut: the stretch ends in the middle of
  * something, and so of a sample, whose stack is of a later moment: it was where it had been before.

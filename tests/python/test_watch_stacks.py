@@ -48,48 +48,6 @@ def test_stacks_name_functions_files_and_lines(watched):
     assert run.of("RECORD_REACHED")
 
 
-@pytest.mark.alone
-def test_a_sample_says_whether_the_thread_ran_at_that_moment(watched):
-    watched.train(
-        """
-        def busy(seconds):
-            until = time.thread_time() + seconds
-            while time.thread_time() < until:
-                pass
-
-        def pause(seconds):
-            time.sleep(seconds)
-
-        def multiply(matrix, until):
-            while time.perf_counter() < until:
-                matrix @ matrix
-
-        for x, y in DataLoader(Numbers(8), batch_size=8):
-            for _ in range(60):
-                busy(0.010)
-                pause(0.010)
-            multiply(torch.ones(600, 600), time.perf_counter() + 0.5)
-        """
-    )
-    run = watched.read()
-    (main,) = run.mains()
-    flags = {"busy": [], "pause": [], "multiply": []}
-    innermost = {
-        one.fields.id: one.fields.function
-        for one in run.of("RECORD_FRAME")
-        if one.pid == main["pid"]
-    }
-    for one in run.of("RECORD_SAMPLE"):
-        function = innermost.get(one.fields.frame)
-        if one.fields.kind == N["SAMPLE_MAIN"] and function in flags:
-            flags[function].append(one.flags)
-    runs, stands = N["SAMPLE_RUNS"], N["SAMPLE_STANDS"]
-    assert all(len(some) >= 5 for some in flags.values()), flags
-    assert flags["busy"].count(runs) >= 0.9 * len(flags["busy"])
-    assert flags["multiply"].count(runs) >= 0.9 * len(flags["multiply"])
-    assert flags["pause"].count(stands) >= 0.8 * len(flags["pause"])
-
-
 def sources(run):
     """Functions that are told to be what a loop iterates over or indexes."""
     flagged = [one for one in run.of("RECORD_FRAME") if one.flags & N["FRAME_IS_SOURCE"]]

@@ -31,7 +31,6 @@ SCRIPTS = {
     "own_generator": "both",
     "own_thread": "both",
     "own_pool": "both",
-    "own_batches": "both",
     "slow_transform_workers": "both",
     "slow_transform_main": "both",
     "slow_transform_lightning": "cpu",

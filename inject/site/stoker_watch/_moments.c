@@ -5,8 +5,7 @@
  * Moment. `careful` is the hook's own function in Python and does all there is to do. When it has
  * seen that the loop goes on as before it arms the moment, and calls that follow are timed here, as
  * long as nothing else happens: the same iterator gives a batch without a long wait, the same
- * optimizer steps. What is otherwise goes to Python. And it tells the sampler of stacks whether a
- * thread runs at this moment.
+ * optimizer steps. What is otherwise goes to Python.
  *
  * Owns: records, until they are given to `receive`, before whatever Python tells next.
  * Threads: any of Python's; its lock is held but for the call that is timed.   Errors: Python's; a
@@ -18,16 +17,11 @@
 
 #include <structmember.h>
 
-#include <fcntl.h>
 #include <pthread.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "watch/record.h"
 
@@ -522,45 +516,6 @@ static PyObject *backward_ended(PyObject *module, PyObject *unused)
     return PyLong_FromUnsignedLongLong(steps.backward);
 }
 
-/* What a thread is doing, as the kernel tells it. */
-enum doing { DOING_UNKNOWN, DOING_RUNS, DOING_WAITS_FOR_US, DOING_STANDS };
-
-static enum doing look_at(unsigned long thread)
-{
-    char path[64], text[32];
-    snprintf(path, sizeof path, "/proc/self/task/%lu/syscall", thread);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t len = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
-    if (fd >= 0)
-        close(fd);
-    if (len <= 0)
-        return DOING_UNKNOWN;
-    text[len] = '\0';
-    if (strncmp(text, "running", 7) == 0)
-        return DOING_RUNS;
-    return strtol(text, NULL, 10) == SYS_futex ? DOING_WAITS_FOR_US : DOING_STANDS;
-}
-
-/* runs_now(thread): the flag of its sample, 0 where the system does not tell. A thread that waits
- * for Python's lock, which the caller has, ran until then. One that has just let go of the lock, in
- * order to wait for something, may seem to run for a moment, and for as long as we have its CPU. */
-static PyObject *runs_now(PyObject *module, PyObject *number)
-{
-    const struct timespec moment = {0, 20000};
-    (void)module;
-    unsigned long thread = PyLong_AsUnsignedLong(number);
-    if (PyErr_Occurred())
-        return NULL;
-    enum doing doing = look_at(thread);
-    if (doing == DOING_RUNS) {
-        nanosleep(&moment, NULL);
-        doing = look_at(thread);
-    }
-    if (doing == DOING_UNKNOWN)
-        return PyLong_FromLong(0);
-    return PyLong_FromLong(doing == DOING_STANDS ? SAMPLE_STANDS : SAMPLE_RUNS);
-}
-
 static PyMethodDef functions[] = {{"begin", begin, METH_VARARGS, NULL},
                                   {"give_to", give_to, METH_VARARGS, NULL},
                                   {"tell", tell, METH_O, NULL},
@@ -571,7 +526,6 @@ static PyMethodDef functions[] = {{"begin", begin, METH_VARARGS, NULL},
                                   {"disarm_steps", disarm_steps, METH_NOARGS, NULL},
                                   {"next_begun", next_begun, METH_NOARGS, NULL},
                                   {"backward_ended", backward_ended, METH_NOARGS, NULL},
-                                  {"runs_now", runs_now, METH_O, NULL},
                                   {NULL, NULL, 0, NULL}};
 static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, .m_name = "_moments", .m_size = -1,
                                         .m_methods = functions};

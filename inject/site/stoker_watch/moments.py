@@ -94,11 +94,5 @@ def next_begun():
     return 0 if _quick is None else _quick.next_begun()
 
 
-def runs_now(thread):
-    """As a flag of its sample: without Python, for each call of the system would let go of the GIL
-    here, and in a script of many threads it takes long to come back."""
-    return 0 if _quick is None else _quick.runs_now(thread)
-
-
 def backward_ended():
     return 0 if _quick is None else _quick.backward_ended()

@@ -10,7 +10,7 @@ import sysconfig
 import time
 from _thread import allocate_lock, get_ident, get_native_id, start_new_thread
 
-from . import moments, recording
+from . import recording
 from . import ring as rings
 from .recording import clock, state
 
@@ -348,20 +348,17 @@ class Sampler:
     def _tell(self, watched, frame, now):
         """Returns the share of the time since the last sample in which the thread ran."""
         elapsed, used = now - watched.last, watched.used()
-        node = self.tree.node(frame)
-        # At last: one that let go of the GIL to wait is not there yet when we have it.
-        flags = moments.runs_now(watched.thread) if watched.kind == rings.SAMPLE_MAIN else 0
         self.ring.put(
             _sample,
             48,
             rings.RECORD_SAMPLE,
-            flags,
+            0,
             now,
             elapsed,
             used,
             watched.thread,
             watched.kind,
-            node,
+            self.tree.node(frame),
             0,
         )
         watched.last = now

@@ -396,44 +396,6 @@ static void a_filter_between_next_and_the_model_transforms(void **state)
     story_free(story);
 }
 
-/* In each 40 ms: next() for 2, a function for 8, a module that pauses for 28, backward for 2. The
- * stack is looked at in the function, then in the next step's module, and so on. */
-static void look_seldom(struct story *story)
-{
-    uint64_t last = 0;
-    for (uint64_t i = 0; i < 2 * STEPS; i++) {
-        int in_module = i % 2;
-        uint64_t at = i * PERIOD, now = at + (in_module ? 30 : 6) * MS;
-        double ran = in_module ? 16 : i ? 8 : 6; /* since last */
-        SPAN(story, .pid = MAIN, .what = SPAN_NEXT, .start = at, .end = at + 2 * MS, .batch = i,
-             .cpu = RAN(1));
-        SPAN(story, .pid = MAIN, .what = SPAN_BACKWARD, .start = at + 38 * MS, .end = at + PERIOD,
-             .cpu = RAN(1));
-        story_look(story, MAIN, last, now, in_module ? 3 : 2,
-                   ran * (double)MS / (double)(now - last),
-                   in_module ? SAMPLE_STANDS : SAMPLE_RUNS);
-        last = now;
-        story_mark(story, MARK_STEP, at + PERIOD, 0, 0);
-    }
-}
-
-static void a_module_that_pauses_leaves_the_time_that_ran_to_what_is_before_it(void **state)
-{
-    (void)state;
-    struct story *story = story_begin();
-    story_mark(story, MARK_MODULE, 0, 0, 0);
-    story_frame(story, MAIN, 1, 0, "<module>", "train.py", 80);
-    story_frame(story, MAIN, 2, 1, "denoise", "train.py", 12);
-    story_frame(story, MAIN, 3, 1, "_call_impl", "/x/site-packages/torch/nn/modules/module.py", 1);
-    look_seldom(story);
-    const struct summary_rank *rank = story_end(story);
-    uint64_t planted = 2 * STEPS * 8 * MS;
-    assert_in_range(rank->causes[CAUSE_TRANSFORM].ns, planted * 9 / 10, planted * 11 / 10);
-    assert_string_equal(rank->causes[CAUSE_TRANSFORM].functions[0].function, "denoise");
-    assert_null(rank->causes[CAUSE_TRANSFORM].functions[1].function);
-    story_free(story);
-}
-
 static void a_model_of_the_users_own_functions_computes(void **state)
 {
     (void)state;
@@ -671,7 +633,6 @@ int main(void)
         cmocka_unit_test(recording_costs_are_our_own),
         cmocka_unit_test(without_a_gpu_the_rest_of_the_loop_computes),
         cmocka_unit_test(a_filter_between_next_and_the_model_transforms),
-        cmocka_unit_test(a_module_that_pauses_leaves_the_time_that_ran_to_what_is_before_it),
         cmocka_unit_test(a_model_of_the_users_own_functions_computes),
         cmocka_unit_test(a_pause_in_the_loop_is_an_accelerator_that_computes),
         cmocka_unit_test(a_rank_that_stands_still_in_backward_waits_for_another),

@@ -191,12 +191,11 @@ TESTING void story_frame(struct story *story, uint32_t pid, uint32_t id, uint32_
             .id = id, .parent = parent, .function = function, .file = file, .line = line});
 }
 
-/* A thread was in a frame at the end of a stretch of time; cpu: the share of it that it ran; flags:
- * whether it ran at the end. */
-TESTING void story_look(struct story *story, uint32_t pid, uint64_t start, uint64_t end,
-                        uint32_t frame, double cpu, uint16_t flags)
+/* A thread was in a frame for a stretch of time; cpu: the share that it ran. */
+TESTING void story_sample(struct story *story, uint32_t pid, uint64_t start, uint64_t end,
+                          uint32_t frame, double cpu)
 {
-    struct record_sample sample = {.head = {RECORD_SAMPLE, flags, sizeof sample},
+    struct record_sample sample = {.head = {RECORD_SAMPLE, 0, sizeof sample},
                                    .time = BEGUN + end,
                                    .weight = end - start,
                                    .cpu = (uint64_t)((double)(end - start) * cpu),
@@ -204,12 +203,6 @@ TESTING void story_look(struct story *story, uint32_t pid, uint64_t start, uint6
                                    .kind = SAMPLE_MAIN,
                                    .frame = frame};
     story_record(story, pid, sample.time, sample.time, &sample);
-}
-
-TESTING void story_sample(struct story *story, uint32_t pid, uint64_t start, uint64_t end,
-                          uint32_t frame, double cpu)
-{
-    story_look(story, pid, start, end, frame, cpu, 0);
 }
 
 TESTING void story_thread(struct story *story, uint32_t pid, uint64_t start, uint64_t end,
